@@ -148,8 +148,16 @@ def first_lines(error: Exception, *, lines: int = 4) -> str:
 
 
 def _text(error: Exception) -> str:
-    """The message of an error; for a JVM error, that of its root cause."""
-    root = getattr(error, "java_exception", None)
-    while root is not None and (cause := root.getCause()) is not None:
-        root = cause
-    return str(error if root is None else root.getMessage() or root.toString())
+    """The message of an error; for a JVM error, that of its root cause.
+
+    Before it comes the last message with a condition of Spark's, which names the file of a read.
+    """
+    cause = getattr(error, "java_exception", None)
+    messages = []
+    while cause is not None:
+        messages.append(str(cause.getMessage() or cause.toString()))
+        cause = cause.getCause()
+    if not messages:
+        return str(error)
+    named = [one for one in messages if one.startswith("[")]
+    return "\n".join(dict.fromkeys([*named[-1:], messages[-1]]))

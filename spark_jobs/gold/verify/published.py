@@ -9,10 +9,10 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from spark_jobs.gold.base.context import GoldContext
-from spark_jobs.gold.base.errors import NotPublishedError, QueryFailedError
+from spark_jobs.gold.base.errors import NotPublishedError
 from spark_jobs.gold.base.publications import Publication, intruder, latest_publication
 from spark_jobs.gold.compute.difference import count_difference, differing_rows, same_columns
-from spark_jobs.gold.compute.pinned import first_lines, pinned_result
+from spark_jobs.gold.compute.pinned import pinned_result, query_failures
 from spark_jobs.gold.verify.sampling import Sample, in_buckets, sample_of
 from spark_jobs.gold.verify.tolerance import close_rows
 from spark_jobs.graph.manifest import GoldEntry
@@ -105,20 +105,16 @@ def verify(context: GoldContext, view: str, *, buckets: Buckets | None = None) -
     Raises:
         ViewUnknownError: the project has no such view.
         NotPublishedError: the view was never published.
-        QueryFailedError: the SQL no longer runs at the recorded versions.
+        QueryFailedError: the SQL no longer runs at the recorded versions, or a file is damaged.
     """
-    from pyspark.errors import PySparkException  # noqa: PLC0415
-
     started = perf_counter()
     entry = context.entry(view)
     location = context.published_at(view)
     publication = latest_publication(location)
     if publication is None:
         raise NotPublishedError(view)
-    try:
+    with query_failures(view):
         found = _verification(context, entry, publication, buckets)
-    except PySparkException as error:
-        raise QueryFailedError(view, first_lines(error)) from error
     found = replace(found, seconds=perf_counter() - started)
     context.store.record_verification(_record(found))
     return found
