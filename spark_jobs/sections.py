@@ -108,6 +108,8 @@ class StreamSettings(BaseModel):
     # Minimum time between the starts of two passes over the continuous gold views. A view whose
     # inputs have not changed for longer is refreshed at once.
     gold_trigger_seconds: float = Field(default=5, gt=0)
+    # How many continuous views that do not read each other are refreshed at the same time.
+    gold_parallel: int = Field(default=2, ge=1)
     # Back-pressure: maximum number of records in one batch of a source.
     max_offsets_per_trigger: int = Field(default=1_000_000, ge=1)
     # Maximum number of tasks for one large batch of a source; each task writes a file. A full batch

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
+from threading import Lock
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final
 
@@ -35,6 +36,10 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 _BOUNDS: Final = frozenset({"min_value", "max_value"})
+
+# Great Expectations has one current context in a process. With another thread's, an audit would
+# check that thread's rows.
+_ONE_AT_A_TIME: Final = Lock()
 
 HOLDS_ONLY: Final = "BOOLEAN_ONLY"
 WITH_VALUES: Final = {"result_format": "SUMMARY", "partial_unexpected_count": SAMPLES}
@@ -78,12 +83,12 @@ def audit(
     found, details = dict(told), {at: entry["result"] for at, entry in told.items()}
     if asked:
         df = staged()
-        gate = _Gate(df, suite_name(suite), table=table)
-        found |= gate.check(asked)
+        with _ONE_AT_A_TIME:
+            gate = _Gate(df, suite_name(suite), table=table)
+            found |= gate.check(asked)
+            failed = [one for one in asked if not found[one.position]["success"]]
+            details |= gate.explain(failed, keys=keys)
         rows = df.count() if rows is None else rows
-        details |= gate.explain(
-            [one for one in asked if not found[one.position]["success"]], keys=keys
-        )
     return Verdict(
         table=table,
         suite=suite_name(suite),

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from decimal import Decimal
+from typing import Any
 
 import pytest
 
@@ -14,6 +15,8 @@ from spark_jobs.gold.continuous.loop import ContinuousGold
 from spark_jobs.gold.continuous.view import LONGEST_PAUSE_SECONDS
 from spark_jobs.gold.refresh import publishing, staging
 from spark_jobs.gold.refresh import steps as refresh
+from spark_jobs.gold.refresh.steps import Refresher
+from spark_jobs.planning.plan import RefreshPlan
 from spark_jobs.sections import GoldSettings, StreamSettings
 from spark_jobs.state.attempts import AttemptStatus
 from spark_jobs.state.progress import StreamState
@@ -297,11 +300,44 @@ def test_the_application_runs_until_it_is_stopped(gold: GoldProject) -> None:
     assert (row.state, row.batch_id, row.records) == (StreamState.STOPPED, 1, 1)
 
 
-def wait_for_version(gold: GoldProject, version: int) -> None:
+def test_a_long_refresh_delays_only_the_views_that_read_it(
+    gold: GoldProject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gold.view("totals", TOTALS, maintained=True, policy="continuous")
+    gold.view("counted", COUNTED, inputs=("gold.totals",), policy="continuous")
+    gold.view("every", "SELECT COUNT(*) AS orders FROM silver.orders AS o", policy="continuous")
+    quick = gold.settings.model_copy(update={"streams": StreamSettings(gold_trigger_seconds=0.1)})
+    begun, may_end, carry_out = threading.Event(), threading.Event(), Refresher.carry_out
+
+    def slow(refresher: Refresher, plan: RefreshPlan, **named: Any) -> None:
+        if plan.view == "totals":
+            begun.set()
+            assert may_end.wait(60)
+        carry_out(refresher, plan, **named)
+
+    monkeypatch.setattr(Refresher, "carry_out", slow)
+    one = ContinuousGold(quick, gold.store, lambda: gold.manifest)
+    with one.following(gold.spark):
+        one.report()
+        assert begun.wait(60)
+        wait_for_version(gold, 0, view="every")
+        gold.append("silver.orders", MORE)
+        wait_for_version(gold, 1, view="every")
+        assert not gold.attempts("totals", AttemptStatus.PUBLISHED)
+        assert not gold.attempts("counted")
+        may_end.set()
+        # Its long refresh read the first orders, and so did the view that reads it.
+        wait_for_version(gold, 1)
+        wait_for_version(gold, 1, view="counted")
+    for view in ("totals", "counted", "every"):
+        gold.assert_right(view)
+
+
+def wait_for_version(gold: GoldProject, version: int, *, view: str = "totals") -> None:
     deadline = time.monotonic() + 60
     while True:
-        found = gold.attempts("totals", AttemptStatus.PUBLISHED)
+        found = gold.attempts(view, AttemptStatus.PUBLISHED)
         if found and found[0].published_version == version:
             return
-        assert time.monotonic() < deadline, gold.attempts("totals")
+        assert time.monotonic() < deadline, gold.attempts(view)
         time.sleep(0.05)

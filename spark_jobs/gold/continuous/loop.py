@@ -1,8 +1,8 @@
 """Refreshes continuous gold views as soon as their inputs change.
 
-One thread of the streaming application polls the Delta logs of the inputs and runs the usual
-refresh steps. While nothing changes it starts no Spark job. A view that fails does not stop the
-others.
+One thread of the streaming application polls the Delta logs of the inputs, and a few threads run
+the usual refresh steps of views that do not read each other. While nothing changes they start no
+Spark job. A view that fails, or takes long, does not stop the others.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from spark_jobs.definitions.vocabulary import Consistency, RefreshPolicy
 from spark_jobs.errors import LakehouseError
 from spark_jobs.gold.compute.pinned import first_lines
+from spark_jobs.gold.continuous.turns import Turn, Turns
 from spark_jobs.gold.continuous.view import FollowedView, Versions
 from spark_jobs.gold.refresh import ledger
 from spark_jobs.gold.refresh.steps import Refresher
@@ -37,6 +38,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 logger = logging.getLogger(__name__)
+
+# The versions that the views of a pass read; a table that is missing is added by the first view.
+Pins = dict[TableName, TableVersion]
 
 LOOK_SECONDS = 0.5
 STOP_SECONDS = 30.0
@@ -65,7 +69,10 @@ class ContinuousGold:
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
     _begun: threading.Event = field(default_factory=threading.Event, init=False)
     _watch: LogWatch = field(default_factory=LogWatch, init=False)
-    _refresher: Refresher | None = field(default=None, init=False)
+    _turns: Turns = field(default_factory=Turns, init=False)
+    # By the id of the session.
+    _refreshers: dict[int, Refresher] = field(default_factory=dict, init=False)
+    _compiled: Manifest | None = field(default=None, init=False)
 
     def report_starting(self) -> None:
         """Report, until the first ``report``, that the views of an earlier run are starting.
@@ -107,50 +114,91 @@ class ContinuousGold:
             self.store.record_reports([view.progress() for view in self.views])
 
     def follow_once(self, spark: SparkSession) -> int:
-        """Refresh each view that is due; returns the number of views that were due.
+        """Refresh each view that is due, in this thread; returns the number of views that were due.
 
         A view comes after the views that it reads. All views of a pass read the same versions: of
         other tables, those that show whole transactions when the pass begins; of continuous views,
         those that this pass has published. Views with ``consistency: newest`` share the newest
         versions instead.
         """
-        refresher = self._current(spark)
-        loose = dict(self._versions(refresher))
-        whole = transactional_pins(refresher.context, loose)
-        looked_at = 0
-        for view in self.views:
-            if self.stopping.is_set():
-                break
-            pins = loose if view.entry.consistency is Consistency.NEWEST else whole
-            looked_at += self._follow(refresher, view, pins)
-            if view.table in pins:
-                whole[view.table] = loose[view.table] = pins[view.table]
-        return looked_at
+        turns = self._pass(spark)
+        for turn in turns:
+            turn.run(spark)
+        return sum(turn.was_due for turn in turns)
 
     def _run(self, spark: SparkSession) -> None:
-        session = spark.newSession()
-        # A scheduler pool of its own: otherwise its jobs would queue behind those of all streams.
-        spark.sparkContext.setLocalProperty("spark.scheduler.pool", str(Layer.GOLD))
+        sessions = [spark.newSession() for _ in range(self.settings.streams.gold_parallel)]
         problem = None
         self._begun.wait()
-        while not self.stopping.wait(LOOK_SECONDS):
-            began = time.monotonic()
-            try:
-                looked_at, problem = self.follow_once(session), None
-            except Exception as error:  # noqa: BLE001 - the next pass may reach what this did not
-                if str(error) != problem:
-                    problem = str(error)
-                    logger.warning("no pass over continuous views error=%s", problem)
-                looked_at = 1
-            if looked_at:
-                pace = self.settings.streams.gold_trigger_seconds
-                self.stopping.wait(max(0.0, began + pace - time.monotonic()))
+        with self._turns.threads(sessions, stop_seconds=STOP_SECONDS):
+            while not self.stopping.wait(LOOK_SECONDS):
+                ends = time.monotonic() + self.settings.streams.gold_trigger_seconds
+                try:
+                    turns, problem = self._pass(sessions[0]), None
+                except Exception as error:  # noqa: BLE001 - the next pass may reach what this did not
+                    if str(error) != problem:
+                        problem = str(error)
+                        logger.warning("no pass over continuous views error=%s", problem)
+                    self._wait_until(ends)
+                    continue
+                self._turns.give(turns)
+                for turn in turns:
+                    turn.ended.wait(max(0.0, ends - time.monotonic()))
+                if any(turn.was_due or not turn.ended.is_set() for turn in turns):
+                    self._wait_until(ends)
 
-    def _current(self, spark: SparkSession) -> Refresher:
-        """The refresher of the current manifest; state of views that changed is reset."""
+    def _wait_until(self, time_ends: float) -> None:
+        self.stopping.wait(max(0.0, time_ends - time.monotonic()))
+
+    def _pass(self, spark: SparkSession) -> list[Turn]:
+        """The turns of the views that may be due, each after those that it reads."""
+        manifest = self._current()
+        refresher = self._refresher(manifest, spark)
+        loose = dict(self._versions(refresher))
+        whole = transactional_pins(refresher.context, loose)
+        turns: dict[TableName, Turn] = {}
+        # A view that reads one whose turn has not ended, or was left out, waits for the next pass.
+        left_out = set(self._turns.busy)
+        for view in self.views:
+            if left_out.intersection(view.looks_at):
+                left_out.add(view.table)
+                continue
+            pins = loose if view.entry.consistency is Consistency.NEWEST else whole
+            after = tuple(turns[table] for table in view.looks_at if table in turns)
+            if after or self._may_be_due(refresher, view, pins):
+                take = self._taking(manifest, view, pins, shared=(loose, whole))
+                turns[view.table] = Turn(view.table, take, after)
+        return list(turns.values())
+
+    def _taking(
+        self, manifest: Manifest, view: FollowedView, pins: Pins, *, shared: tuple[Pins, Pins]
+    ) -> Callable[[SparkSession], bool]:
+        def take(session: SparkSession) -> bool:
+            if self.stopping.is_set():
+                return False
+            due = self._follow(manifest, session, view, pins)
+            if view.table in pins:
+                for versions in shared:
+                    versions[view.table] = pins[view.table]
+            return due
+
+        return take
+
+    def _refresher(self, manifest: Manifest, session: SparkSession) -> Refresher:
+        """The session's refresher; each session is used by one thread."""
+        known = self._refreshers.get(id(session))
+        if known is None or known.context.manifest is not manifest:
+            known = Refresher(
+                self.settings, manifest, self.store, session_factory=lambda _: session
+            )
+            self._refreshers[id(session)] = known
+        return known
+
+    def _current(self) -> Manifest:
+        """The current manifest; state of views that changed is reset."""
         manifest = self.manifest()
-        if self._refresher is not None and manifest is self._refresher.context.manifest:
-            return self._refresher
+        if manifest is self._compiled:
+            return manifest
         known = {view.entry.name: view for view in self.views}
         followed = [
             entry for entry in manifest.gold.values() if entry.refresh is RefreshPolicy.CONTINUOUS
@@ -168,10 +216,8 @@ class ContinuousGold:
                 if row.query.startswith(f"{Layer.GOLD}.") and row.query not in ours:
                     self.store.forget_query(row.query)
         logger.info("continuous views following=%s", ", ".join(sorted(ours)) or "none")
-        self._refresher = Refresher(
-            self.settings, manifest, self.store, session_factory=lambda _: spark
-        )
-        return self._refresher
+        self._compiled = manifest
+        return manifest
 
     def _versions(self, refresher: Refresher) -> Iterator[tuple[TableName, TableVersion]]:
         """The newest versions of the input tables that no continuous view writes."""
@@ -186,15 +232,23 @@ class ContinuousGold:
     def _newest(self, refresher: Refresher, table: TableName) -> TableVersion | None:
         return self._watch.version(refresher.context.locations.of(table))
 
+    def _may_be_due(self, refresher: Refresher, view: FollowedView, pins: Pins) -> bool:
+        try:
+            return view.due(self._seen_by(refresher, view, pins), now=self.clock())
+        except Exception:  # noqa: BLE001 - its turn reports it
+            return True
+
+    def _seen_by(self, refresher: Refresher, view: FollowedView, pins: Pins) -> Versions:
+        return {table: pins.get(table) or self._newest(refresher, table) for table in view.looks_at}
+
     def _follow(
-        self, refresher: Refresher, view: FollowedView, pins: dict[TableName, TableVersion]
+        self, manifest: Manifest, session: SparkSession, view: FollowedView, pins: Pins
     ) -> bool:
         """Refresh one view if it is due; returns whether it was."""
         now = self.clock()
         try:
-            newest = {
-                table: pins.get(table) or self._newest(refresher, table) for table in view.looks_at
-            }
+            refresher = self._refresher(manifest, session)
+            newest = self._seen_by(refresher, view, pins)
             if not view.due(newest, now=now):
                 return False
             self._refresh(refresher, view, pins, newest=newest)
@@ -213,7 +267,7 @@ class ContinuousGold:
         self,
         refresher: Refresher,
         view: FollowedView,
-        pins: dict[TableName, TableVersion],
+        pins: Pins,
         *,
         newest: Versions,
     ) -> None:

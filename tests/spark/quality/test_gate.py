@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -302,6 +303,16 @@ def cached(spark: SparkSession) -> set[int]:
     """What is cached, but for the logs that Delta reads in the background, even of past tests."""
     found = spark.sparkContext._jsc.getPersistentRDDs().values()
     return {int(one.id()) for one in found if "Delta Table State" not in str(one.name())}
+
+
+def test_audits_in_two_threads_check_their_own_rows(orders: DataFrame) -> None:
+    """The first two rows have a name, the last two have none."""
+    named, unnamed = orders.where("id < 3"), orders.where("id = 3")
+    with ThreadPoolExecutor(2) as threads:
+        verdicts = [
+            list(threads.map(check, (named, unnamed), [not_null("name")] * 2)) for _ in range(4)
+        ]
+    assert [[only(one).success for one in pair] for pair in verdicts] == [[True, False]] * 4
 
 
 def test_nothing_stays_cached(spark: SparkSession, orders: DataFrame) -> None:
