@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 _BOUNDS: Final = frozenset({"min_value", "max_value"})
 
-# Great Expectations promises nothing about threads: its current context, and modules that are loaded
-# at their first use, belong to the process.
+# Great Expectations promises nothing about threads: its current context, and modules that it loads
+# late, belong to the process.
 _ONE_AT_A_TIME: Final = Lock()
 
 HOLDS_ONLY: Final = "BOOLEAN_ONLY"

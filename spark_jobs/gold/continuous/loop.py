@@ -147,8 +147,8 @@ class ContinuousGold:
                 if any(turn.was_due or not turn.ended.is_set() for turn in turns):
                     self._wait_until(ends)
 
-    def _wait_until(self, time_ends: float) -> None:
-        self.stopping.wait(max(0.0, time_ends - time.monotonic()))
+    def _wait_until(self, end: float) -> None:
+        self.stopping.wait(max(0.0, end - time.monotonic()))
 
     def _pass(self, spark: SparkSession) -> list[Turn]:
         """The turns of the views that may be due, each after those that it reads."""
