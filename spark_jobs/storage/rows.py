@@ -213,7 +213,7 @@ def place_of(rows: DataFrame, length: Column, *, few: Limit) -> Place:
     return few.place(rows=int(count), size=int(size or 0))
 
 
-def size(rows: DataFrame) -> Column:
+def row_length(rows: DataFrame) -> Column:
     """The length of a row in bytes, roughly."""
     from pyspark.sql import functions as F  # noqa: N812, PLC0415
 

@@ -33,7 +33,7 @@ from spark_jobs.state.failpoints import failpoint
 from spark_jobs.storage import writer
 from spark_jobs.storage.delta import Txn
 from spark_jobs.storage.policy import Limit, Place
-from spark_jobs.storage.rows import Merge, Rows, place_of, size
+from spark_jobs.storage.rows import Merge, Rows, place_of, row_length
 from spark_jobs.storage.writer import Joining
 
 _TRUNCATES, _LACKS = "__truncates", "__lacks"
@@ -119,7 +119,7 @@ class Scd2Rows:
         found = actions(
             target.select(*names), current, keys=entry.row_key, names=selected
         ).localCheckpoint(eager=False)
-        sums = sf.count(sf.lit(1)), sf.sum(size(found.select(*names)))
+        sums = sf.count(sf.lit(1)), sf.sum(row_length(found.select(*names)))
         groups = found.groupBy(ACTION).agg(*sums).collect()
         count = sum(group[1] for group in groups)
         found = in_few_files(found, count)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
@@ -9,8 +10,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from spark_jobs.graph.manifest import SilverEntry, SourceEntry
+from spark_jobs.storage.policy import Limit
 from tests.spark.silver.both_ways import apply_both_ways, feed, started, written
-from tests.spark.silver.world import CHANGES, HISTORY, Record, change, columns
+from tests.spark.silver.world import CHANGES, HISTORY, Record, bronze, change, columns
 
 MOST, KEYS = 12, 5
 # Delta's log has times in milliseconds, rounded down; these differ by less.
@@ -63,3 +65,15 @@ def test_few_rows_are_written_as_spark_writes_them(
     assert feed(spark, here.tables.table) == feed(spark, there.tables.table)
     for one in (here.tables.table, here.tables.changes):
         assert {commit["engineInfo"].partition(":")[0] for commit in written(one)} == {"delta-rs"}
+
+
+def test_long_rows_that_a_small_batch_ends_are_written_by_spark(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    long, _ = started(spark, tmp_path, CHANGES, HISTORY)
+    orders = replace(long, few=Limit(rows=100, bytes=500))
+    for number, status in enumerate(["x" * 800, "y", "z"]):
+        record = change("u", 1, 100 * (number + 1), commit=100 * number, status=status)
+        orders.apply(bronze(spark, [record], first=number), number)
+    writers = [commit["engineInfo"].partition(":")[0] for commit in written(orders.tables.table)]
+    assert ["Spark" in writer for writer in reversed(writers)] == [True, True, False]
