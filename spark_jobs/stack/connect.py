@@ -225,7 +225,11 @@ def wait_until_running(api: httpx.Client) -> None:
     deadline = time.monotonic() + RUNNING_SECONDS
     status: dict[str, Any] | None = None
     while time.monotonic() < deadline:
-        status = connector_status(api)
+        try:
+            status = connector_status(api)
+        except httpx.TransportError:
+            # The worker restarts, and the connector with it.
+            status = None
         if status and len(states(status)) > 1 and set(states(status)) == {"RUNNING"}:
             return
         if status and "FAILED" in states(status):

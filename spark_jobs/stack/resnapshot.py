@@ -30,15 +30,23 @@ def resnapshot(
         slot: the connector's own slot.
 
     Raises:
-        ConnectorFailedError: Connect refuses, or another reader uses the slot.
+        ConnectorFailedError: Connect refuses or does not answer, the database does not answer, or
+            another reader uses the slot.
     """
-    with client(settings) as api:
-        path = f"/connectors/{connector}"
-        _accepted(connector, api.put(f"{path}/stop"))
-        _until(connector, lambda: _stopped(api, path), "does not stop")
-        _accepted(connector, api.delete(f"{path}/offsets"))
-        _until(connector, lambda: drop_slot(dsn, slot), f"leaves slot {slot!r} in use")
-        _accepted(connector, api.put(f"{path}/resume"))
+    path = f"/connectors/{connector}"
+    try:
+        with client(settings) as api:
+            _accepted(connector, api.put(f"{path}/stop"))
+            _until(connector, lambda: _stopped(api, path), "does not stop")
+            _accepted(connector, api.delete(f"{path}/offsets"))
+            _until(connector, lambda: drop_slot(dsn, slot), f"leaves slot {slot!r} in use")
+            _accepted(connector, api.put(f"{path}/resume"))
+    except httpx.TransportError as error:
+        problem = f"has not started over, because Kafka Connect does not answer: {error}"
+        raise ConnectorFailedError(connector, problem) from error
+    except psycopg.OperationalError as error:
+        problem = f"has not started over, because its database does not answer: {error}"
+        raise ConnectorFailedError(connector, problem.strip()) from error
 
 
 def _stopped(api: httpx.Client, path: str) -> bool:
