@@ -34,7 +34,7 @@ from spark_jobs.silver.parse.documents import PROBLEM, RAW_COLUMNS
 from spark_jobs.silver.parse.row_steps import RowSteps, row_steps
 from spark_jobs.silver.parse.rows import COORDINATES
 from spark_jobs.silver.parse.unavailable import Carried
-from spark_jobs.silver.store.releases import PLACE, unsettled
+from spark_jobs.silver.store.releases import PLACE, releases, unsettled
 from spark_jobs.silver.store.tables import QUARANTINE_COLUMNS, SilverTables
 from spark_jobs.state.batches import SilverBatch
 from spark_jobs.state.epochs import FIRST_EPOCH
@@ -96,15 +96,15 @@ class BatchApplier:
     def streamed(self, bronze: DataFrame) -> tuple[DataFrame, Apply]:
         """What a stream reads, and the function that applies each of its batches.
 
-        In the first epoch the stream itself makes rows of records, so that Spark analyzes these
-        steps once and not for each batch. In later ones, released records are replaced before.
+        The stream itself makes rows of records, so that Spark analyzes these steps once and not for
+        each batch; except where records were released in another epoch, which are replaced before.
 
         Args:
             bronze: a stream with bronze's columns.
         """
-        if self.epoch == FIRST_EPOCH:
-            return self.rows(bronze), self.apply_rows
-        return bronze, self.apply
+        if any(one.epoch != self.epoch for one in releases(self.tables.releases)):
+            return bronze, self.apply
+        return self.rows(bronze), self.apply_rows
 
     def apply(self, bronze: DataFrame, batch_id: int) -> SilverBatch | None:
         """Apply one batch.
@@ -124,18 +124,11 @@ class BatchApplier:
         return self._apply(_kept(self.rows(records)), batch_id, settled)
 
     def apply_rows(self, rows: DataFrame, batch_id: int) -> SilverBatch | None:
-        """Apply one batch of the first epoch, as ``apply`` does.
+        """As ``apply``, for a batch whose records are rows, and were released in this epoch only.
 
         Args:
             rows: the batch's records as ``rows`` returns them.
             batch_id: number of the batch in its epoch.
-
-        Returns:
-            the batch's counts; None if it had no records.
-
-        Raises:
-            SchemaDriftError: the records differ from the declaration; nothing was written.
-            BatchHeldError: the suite blocks the batch; nothing was written.
         """
         kept = _kept(rows)
         left, settled = self._unsettled(kept, place=COORDINATES)

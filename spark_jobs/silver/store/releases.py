@@ -19,7 +19,6 @@ from pyspark.sql import functions as sf
 from spark_jobs.graph.manifest import Column, SilverEntry
 from spark_jobs.names import BronzeColumn, Disposition
 from spark_jobs.state.batches import SilverTotals
-from spark_jobs.state.epochs import FIRST_EPOCH
 from spark_jobs.storage.errors import TableMissingError
 from spark_jobs.storage.reader import read_columns
 
@@ -136,8 +135,8 @@ def unsettled(
     the current tables would accept it.
 
     Args:
-        records: the records of the batch, with bronze's columns if ``released`` has records of
-            other epochs.
+        records: the records of the batch, with bronze's columns; or rows, which cannot be replaced,
+            if none was released in another epoch.
         released: rows of the releases; None if there are none.
         rejected: the quarantine; None while it is empty.
         epoch: epoch of the batch.
@@ -165,7 +164,7 @@ def unsettled(
         names = records.columns
         gone = sf.broadcast(settled.toDF(*place))
         records = records.join(gone, list(place), "left_anti").select(*names)
-    if released is not None and epoch != FIRST_EPOCH:
+    if released is not None and place == PLACE:
         records = as_released(records, released.where(sf.col("epoch") != epoch))
     return records, count
 
