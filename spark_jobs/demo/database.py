@@ -7,6 +7,7 @@ from importlib.resources import files
 import psycopg
 from psycopg import sql
 
+from spark_jobs.access import timeouts
 from spark_jobs.access.postgres import certificate_refusal
 from spark_jobs.demo.errors import ShopUnreachableError
 from spark_jobs.demo.operations import Change, ChangeKind, Ending, Transaction
@@ -20,7 +21,7 @@ def connect(dsn: str) -> psycopg.Connection:
         CertificateRefusedError: the server's certificate is not trusted.
     """
     try:
-        return psycopg.connect(dsn, autocommit=True, connect_timeout=10)
+        return psycopg.connect(dsn, autocommit=True, **timeouts.POSTGRES)
     except psycopg.OperationalError as error:
         refused = certificate_refusal(dsn, error)
         raise refused or ShopUnreachableError(_one_line(error)) from error

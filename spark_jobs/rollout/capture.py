@@ -8,6 +8,7 @@ from collections.abc import Callable
 import psycopg
 from confluent_kafka import KafkaException
 
+from spark_jobs.access import timeouts
 from spark_jobs.access.kafka import Principal
 from spark_jobs.deploy.errors import StepFailedError
 from spark_jobs.graph.manifest import Manifest, SourceEntry
@@ -89,7 +90,7 @@ def move_log(settings: Settings) -> None:
     """
     address = source_dsn(settings)
     if address is not None:
-        with psycopg.connect(address, connect_timeout=5, autocommit=True) as connection:
+        with psycopg.connect(address, **timeouts.POSTGRES, autocommit=True) as connection:
             connection.execute("SELECT pg_logical_emit_message(true, %s, '')", [MESSAGE_PREFIX])
 
 
@@ -110,7 +111,7 @@ def _count(settings: Settings, table: str) -> int | None:
     if address is None:
         return None
     name = psycopg.sql.Identifier(*table.split("."))
-    with psycopg.connect(address, connect_timeout=5, autocommit=True) as connection:
+    with psycopg.connect(address, **timeouts.POSTGRES, autocommit=True) as connection:
         found = connection.execute(
             psycopg.sql.SQL("SELECT count(*) FROM {}").format(name)
         ).fetchone()

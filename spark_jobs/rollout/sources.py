@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import psycopg
 from psycopg import sql
 
+from spark_jobs.access import timeouts
 from spark_jobs.access.source_tables import describe_table
 from spark_jobs.definitions.vocabulary import SourceFormat
 from spark_jobs.deploy.errors import SourceUnreadableError
@@ -17,7 +18,6 @@ from spark_jobs.settings import Settings
 from spark_jobs.stack.errors import SourceKeyError, SourceTableMissingError
 from spark_jobs.stack.postgres import PUBLICATION
 
-CONNECT_SECONDS = 5
 # Rows are counted up to this number; beyond it the database's estimate is used.
 COUNTED = 100_000
 
@@ -41,9 +41,7 @@ def new_source_facts(
     problems: list[LakehouseError] = []
     rows: dict[str, int] = {}
     try:
-        with psycopg.connect(
-            address, connect_timeout=CONNECT_SECONDS, autocommit=True
-        ) as connection:
+        with psycopg.connect(address, **timeouts.POSTGRES, autocommit=True) as connection:
             for source in fresh:
                 found = list(_problems(connection, source))
                 problems += found

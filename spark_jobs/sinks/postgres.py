@@ -16,6 +16,7 @@ import psycopg
 from psycopg import sql
 from psycopg.rows import dict_row
 
+from spark_jobs.access import timeouts
 from spark_jobs.access.postgres import certificate_refusal
 from spark_jobs.graph.manifest import SinkEntry
 from spark_jobs.sinks.changes import Change
@@ -39,15 +40,7 @@ from spark_jobs.state.failpoints import failpoint
 
 FETCHED_ROWS = 10_000
 _LEAVES = "__leaves"
-# Timeouts, so that a server that is down or paused does not block the sink forever.
-_CONNECTION: dict[str, Any] = {
-    "connect_timeout": 5,
-    "keepalives_idle": 10,
-    "keepalives_interval": 5,
-    "keepalives_count": 3,
-    "tcp_user_timeout": 30_000,
-    "options": "-c timezone=UTC -c lock_timeout=30s -c idle_in_transaction_session_timeout=600s",
-}
+_OPTIONS = "-c timezone=UTC -c lock_timeout=30s -c idle_in_transaction_session_timeout=600s"
 
 
 @dataclass
@@ -130,7 +123,10 @@ class PostgresTarget:
     def _connection(self) -> psycopg.Connection[Any]:
         if self._opened is None:
             self._opened = psycopg.connect(
-                self.address, application_name=f"tidemark {self.sink.name}"[:63], **_CONNECTION
+                self.address,
+                application_name=f"tidemark {self.sink.name}"[:63],
+                options=_OPTIONS,
+                **timeouts.POSTGRES,
             )
         return self._opened
 

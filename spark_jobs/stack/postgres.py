@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 import psycopg
 from psycopg import sql
 
+from spark_jobs.access import timeouts
 from spark_jobs.access.secrets import AUTHORITY, read_secret, secret_path
 from spark_jobs.sections import ControlDatabase
 from spark_jobs.settings import CONTROL, Settings
@@ -54,7 +55,7 @@ def authority(settings: Settings) -> str:
 def connect(settings: Settings, database: str) -> psycopg.Connection:
     """A superuser's connection in autocommit mode."""
     return psycopg.connect(
-        dsn(settings, database=database, role=SUPERUSER), autocommit=True, connect_timeout=3
+        dsn(settings, database=database, role=SUPERUSER), **timeouts.POSTGRES, autocommit=True
     )
 
 

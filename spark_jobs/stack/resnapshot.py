@@ -8,6 +8,7 @@ from collections.abc import Callable
 import httpx
 import psycopg
 
+from spark_jobs.access import timeouts
 from spark_jobs.settings import Settings
 from spark_jobs.stack.connect import client, states
 from spark_jobs.stack.connector import CONNECTOR, SLOT
@@ -66,7 +67,7 @@ def drop_slot(dsn: str, slot: str) -> bool:
         whether the slot does not exist any more.
     """
     mine = "FROM pg_replication_slots WHERE slot_name = %s"
-    with psycopg.connect(dsn, connect_timeout=5) as connection:
+    with psycopg.connect(dsn, **timeouts.POSTGRES) as connection:
         query = f"SELECT pg_drop_replication_slot(slot_name) {mine} AND NOT active"
         connection.execute(query.encode(), [slot])
         return not connection.execute(f"SELECT 1 {mine}".encode(), [slot]).fetchall()

@@ -6,12 +6,11 @@ from collections.abc import Iterable, Iterator
 
 import psycopg
 
+from spark_jobs.access import timeouts
 from spark_jobs.access.source_tables import describe_table
 from spark_jobs.errors import LakehouseError
 from spark_jobs.graph.manifest import SourceEntry
 from spark_jobs.stack.errors import SourceKeyError, SourceTableMissingError
-
-SECONDS = 5
 
 
 def source_problems(
@@ -27,7 +26,7 @@ def source_problems(
     Raises:
         psycopg.Error: the database does not answer.
     """
-    with psycopg.connect(dsn, connect_timeout=SECONDS, autocommit=True) as connection:
+    with psycopg.connect(dsn, **timeouts.POSTGRES, autocommit=True) as connection:
         for source in sources:
             if source.table is None:
                 continue

@@ -12,6 +12,7 @@ from typing import Any, Final
 from sqlalchemy import Connection, Engine, QueuePool, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError, DisconnectionError
 
+from spark_jobs.access import timeouts
 from spark_jobs.state.errors import ControlUnreachableError
 
 BUSY_SECONDS: Final = 30
@@ -54,7 +55,7 @@ def make_engine(url: str) -> Engine:
     if backend == "postgresql":
         if parsed.drivername == "postgresql":
             parsed = parsed.set(drivername="postgresql+psycopg")
-        return create_engine(parsed, pool_pre_ping=True, connect_args={"connect_timeout": 10})
+        return create_engine(parsed, pool_pre_ping=True, connect_args=timeouts.POSTGRES)
     raise ControlUnreachableError(shown, "Only SQLite files and PostgreSQL are served")
 
 

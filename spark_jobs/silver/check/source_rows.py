@@ -23,6 +23,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.types import BinaryType, StructField, StructType
 
+from spark_jobs.access import timeouts
 from spark_jobs.access.postgres import certificate_refusal
 from spark_jobs.access.source_tables import PostgresType, SourceTable, describe_table
 from spark_jobs.graph.manifest import SourceEntry
@@ -124,7 +125,7 @@ def opened(dsn: str, source: SourceEntry) -> Iterator[tuple[psycopg.Connection[A
     """
     name = source.table or ""
     try:
-        with psycopg.connect(dsn, connect_timeout=5, options=_SESSION) as connection:
+        with psycopg.connect(dsn, **timeouts.POSTGRES, options=_SESSION) as connection:
             connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
             connection.read_only = True
             table = describe_table(connection, name)

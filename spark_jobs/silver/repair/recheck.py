@@ -13,12 +13,11 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
+from spark_jobs.access import timeouts
 from spark_jobs.access.postgres import certificate_refusal
 from spark_jobs.graph.manifest import SourceEntry
 from spark_jobs.silver.errors import DatabaseUnreachableError
 from spark_jobs.silver.repair.delete_backfill import MissedDeletion
-
-_SECONDS = 5
 
 
 def still_gone(
@@ -48,7 +47,7 @@ def still_gone(
     options = "-c timezone=UTC -c datestyle=ISO -c default_transaction_read_only=on"
     try:
         with psycopg.connect(
-            dsn, connect_timeout=_SECONDS, options=options, autocommit=True
+            dsn, **timeouts.POSTGRES, options=options, autocommit=True
         ) as connection:
             for row in rows:
                 values = [_text(row.row[name], types[name]) for name in source.keys]
