@@ -97,7 +97,8 @@ e2e: ## Tests against local stacks, each stack with its own process
 test-long: ## Tests that take hours, before a release: several runs of MINUTES=85 (PARTS="spark e2e-s3")
 	@$(PYTHON) scripts/long.py --minutes $(or $(MINUTES),85) $(if $(SEED),--seed $(SEED)) $(PARTS)
 
-walk: setup ## Ten minutes of random work and faults on a separate stack (OPTIONS="--seed 7")
+walk: ## Ten minutes of random work and faults on a separate stack (OPTIONS="--seed 7")
+	@sh scripts/bootstrap.sh walk
 	@$(PYTHON) -m tests.walk $(OPTIONS)
 
 mutants: ## Mutation tests of the maintenance of views (OPTIONS="--sample 300 --seed 7")

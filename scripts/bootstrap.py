@@ -2,7 +2,8 @@
 
 It needs only Python, and ends in a fraction of a second if everything is installed. The argument
 ``cassandra`` adds the jars for a sink to a local Cassandra, ``s3`` those for a lake in an object
-store, including a local server. ``lock-jars`` rewrites the jars' checksums after a change of a pom.
+store, including a local server; ``walk`` adds a packet filter for faults of the network.
+``lock-jars`` rewrites the jars' checksums after a change of a pom.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ POSTGRES_PROGRAMS = "usr/lib/postgresql/*/bin/initdb"
 CLASSPATHS = ("spark", "kafka")
 ON_DEMAND = {"cassandra": ("cassandra",), "s3": ("s3", "s3proxy")}
 LOCK_JARS = "lock-jars"
+WALK = "walk"
 # Java sources, and the jars that are built from them.
 COMPILED = {
     ROOT / "spark_jobs/storage/ConditionalLogStore.java": ROOT
@@ -153,6 +155,9 @@ def missing_packages() -> Iterator[str]:
         yield "redis-server"
     if any(map(stale_jars, classpaths())) and not shutil.which("mvn"):
         yield "maven"
+    # Only root may filter packets.
+    if WALK in sys.argv[1:] and os.geteuid() == 0 and not shutil.which("nft"):
+        yield "nftables"
     if not UV.exists() and find_spec("ensurepip") is None:
         yield f"python3.{sys.version_info.minor}-venv"
 

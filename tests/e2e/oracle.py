@@ -45,6 +45,30 @@ def kafka_ends(settings: Settings) -> dict[str, int]:
         consumer.close()
 
 
+def kafka_counts(settings: Settings) -> dict[str, int]:
+    """Number of committed records in each source's topic; reads all of them."""
+    manifest = Manifest.read(settings.manifest_file)
+    options = {"enable.partition.eof": True, "isolation.level": "read_committed"}
+    consumer = Consumer({**_consumer(settings), **options})
+    found = {}
+    try:
+        for source in manifest.sources.values():
+            partitions = (
+                consumer.list_topics(source.topic, timeout=20).topics[source.topic].partitions
+            )
+            consumer.assign([TopicPartition(source.topic, one, 0) for one in partitions])
+            count, ended = 0, 0
+            while ended < len(partitions):
+                records = consumer.consume(10_000, timeout=20)
+                assert records, "the broker does not answer"
+                ends = sum(one.error() is not None for one in records)
+                count, ended = count + len(records) - ends, ended + ends
+            found[source.name] = count
+        return found
+    finally:
+        consumer.close()
+
+
 def bronze_counts(settings: Settings) -> dict[str, int]:
     """Rows of each bronze table."""
     manifest = Manifest.read(settings.manifest_file)

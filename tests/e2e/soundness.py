@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Callable
 from datetime import datetime
 
 from rich.console import Console
@@ -12,6 +13,7 @@ from spark_jobs.cli.demo import SCHEDULED
 from spark_jobs.definitions.vocabulary import RefreshPolicy
 from spark_jobs.demo.database import create_shop
 from spark_jobs.demo.waits import opened, wait_for_refreshes
+from spark_jobs.settings import Settings
 from spark_jobs.stack import redis_server
 from spark_jobs.stack.postgres import SERVING, SHOP, dsn
 from spark_jobs.terminal.steps import Steps
@@ -30,12 +32,22 @@ def shop_of(stack: RunningStack) -> str:
     return url
 
 
-def wait_drained(stack: RunningStack, shop: str) -> None:
-    """Wait until bronze equals the broker, and silver equals Postgres."""
+def wait_drained(
+    stack: RunningStack,
+    shop: str,
+    records: Callable[[Settings], dict[str, int]] = oracle.kafka_ends,
+) -> None:
+    """Wait until bronze equals the broker, and silver equals Postgres.
+
+    Args:
+        stack: the stack.
+        shop: the address of the source database.
+        records: counts the records of each source; offsets suffice unless producers abort.
+    """
     settings = stack.settings
 
     def drained() -> bool:
-        return oracle.bronze_counts(settings) == oracle.kafka_ends(settings) and all(
+        return oracle.bronze_counts(settings) == records(settings) and all(
             oracle.silver_rows(settings, name) == oracle.postgres_rows(settings, shop, name)
             for name in TABLES
         )

@@ -19,12 +19,14 @@ from pathlib import Path
 from tests.walk.capture import CAPTURE_STEPS
 from tests.walk.deploys import DEPLOY_STEPS
 from tests.walk.faults import FAULT_STEPS
+from tests.walk.network import NETWORK_STEPS
 from tests.walk.plan import QUIET, Step, prefix, steps
 from tests.walk.quiet import settle
 from tests.walk.work import ACTION_STEPS
 from tests.walk.world import World, new_world
 
 FOLDER = Path("build/walk")
+STEPS = ACTION_STEPS | DEPLOY_STEPS | FAULT_STEPS | CAPTURE_STEPS | NETWORK_STEPS
 
 
 def main() -> int:
@@ -86,8 +88,7 @@ def run_step(world: World, step: Step) -> object:
     """Run a step; returns its outcome for the log."""
     if step.name == QUIET:
         return {name: round(value, 1) for name, value in settle(world).items()}
-    every = {**ACTION_STEPS, **DEPLOY_STEPS, **FAULT_STEPS, **CAPTURE_STEPS}
-    return every[step.name](world, random.Random(step.seed))
+    return STEPS[step.name](world, random.Random(step.seed))
 
 
 def shrink(seed: int, failed: int) -> int:

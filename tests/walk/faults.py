@@ -1,4 +1,4 @@
-"""The faults of a walk: killed and frozen processes, a full disk, files of dead writers."""
+"""The faults of a walk: killed and frozen processes, a full disk, what dead writers leave."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from contextlib import suppress
 from pathlib import Path
 
 import psutil
+from confluent_kafka import KafkaException, Producer
 
+from spark_jobs.access.kafka import Principal, kafka_access
 from tests.e2e.running import kill
 from tests.walk.world import PARTS, World
 
@@ -17,6 +19,7 @@ _FROZEN_SECONDS = (2, 15)
 # How long a command runs before it is killed.
 _RUN_SECONDS = (1, 12)
 _BLOCK_BYTES = 1 << 20
+_KAFKA_SECONDS = 20
 
 
 def kill_a_part(world: World, rng: random.Random) -> str:
@@ -111,6 +114,29 @@ def damage_a_checkpoint(world: World, rng: random.Random) -> str:
     return str(chosen.relative_to(Path(world.settings.lake) / "_checkpoints"))
 
 
+def leave_a_transaction_open(world: World, rng: random.Random) -> str:
+    """Send records in a transaction that is never committed; the broker aborts it later.
+
+    Until then it holds up readers of committed records.
+    """
+    topic, seconds = rng.choice(("click_events", "view_events")), rng.randrange(5, 30)
+    options = {
+        **kafka_access(world.settings, Principal.ADMIN).librdkafka(),
+        "transactional.id": f"walk-{rng.random()}",
+        "transaction.timeout.ms": seconds * 1000,
+    }
+    producer = Producer(options)
+    try:
+        producer.init_transactions(_KAFKA_SECONDS)
+        producer.begin_transaction()
+        for number in range(rng.randrange(1, 200)):
+            producer.produce(topic, b"never committed", key=str(number))
+        left = producer.flush(_KAFKA_SECONDS)
+    except KafkaException as error:
+        return f"unavailable: {error.args[0].name()}"
+    return f"in {topic} for {seconds} s" if not left else f"{left} records were not delivered"
+
+
 def _batches(folder: Path) -> list[Path]:
     return [one for one in folder.iterdir() if one.name.isdecimal()]
 
@@ -143,4 +169,5 @@ FAULT_STEPS: dict[str, Callable[[World, random.Random], str]] = {
     "fill the disk": fill_the_disk,
     "leave files of a dead writer": leave_files,
     "damage a checkpoint": damage_a_checkpoint,
+    "leave a transaction open": leave_a_transaction_open,
 }

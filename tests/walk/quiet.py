@@ -27,6 +27,8 @@ def settle(world: World) -> dict[str, float]:
     """
     began = time.monotonic()
     stack = world.running
+    if world.network:
+        world.network.restore()
     stack.wait_ready(*PARTS, seconds=READY_SECONDS)
     ready = time.monotonic()
     # What a step declared while a part was down.
@@ -37,7 +39,7 @@ def settle(world: World) -> dict[str, float]:
         code, output = world.tidemark("source", "delete-backfill", "--run", "--let-pass", *reason)
         assert code == 0, output
         world.snapshot_again = False
-    wait_drained(stack, world.shop)
+    wait_drained(stack, world.shop, oracle.kafka_counts)
     arrived = time.monotonic()
     for view in sorted(world.pinned.intersection(world.views)):
         code, output = world.tidemark("release", view)

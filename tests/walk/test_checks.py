@@ -9,6 +9,8 @@ import pytest
 from spark_jobs.gold.verify.published import Finding, Verification
 from spark_jobs.planning.vector import VersionVector
 from spark_jobs.serving.report.status_check import Trouble
+from tests.walk.__main__ import STEPS
+from tests.walk.plan import ACTIONS, FAULTS
 from tests.walk.quiet import passes_but_for_drift
 from tests.walk.work import verified
 
@@ -59,3 +61,7 @@ def test_only_schema_drift_passes_at_a_quiet_point() -> None:
     assert passes_but_for_drift(1, f"{DRIFT}\n")
     assert not passes_but_for_drift(1, f"{DRIFT}\n{SILENT}\n")
     assert not passes_but_for_drift(1, "Error: the state database is unavailable")
+
+
+def test_every_planned_step_exists() -> None:
+    assert STEPS.keys() == ACTIONS.keys() | FAULTS.keys()

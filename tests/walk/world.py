@@ -19,6 +19,7 @@ from spark_jobs.graph.manifest import Manifest
 from spark_jobs.settings import REPOSITORY, Settings
 from spark_jobs.stack.postgres import SHOP, dsn
 from tests.e2e.running import RunningStack, own_settings, remove
+from tests.walk.network import Network, network
 
 # Without Airflow, two cores are enough for the parts that store and move data.
 PARTS = ("postgres", "kafka", "connect", "spark-connect", "redis", "streams")
@@ -39,6 +40,7 @@ class World:
     Attributes:
         running: the stack.
         own_disk: whether the lake has its own disk, which can be filled.
+        network: the filter of packets between the parts; None if there is none.
         altered: whether ``alter_table`` has added its column.
         pinned: views that were rolled back.
         snapshot_again: whether the connector began with a new slot, which misses deletes.
@@ -47,6 +49,7 @@ class World:
 
     running: RunningStack
     own_disk: bool = False
+    network: Network | None = None
     altered: bool = False
     pinned: set[str] = field(default_factory=set)
     snapshot_again: bool = False
@@ -111,11 +114,11 @@ def new_world() -> Iterator[World]:
     project = Path(tempfile.mkdtemp(prefix="tidemark-walk-"))
     copy_project(project)
     settings = own_settings(project, secured=False)
-    with disk(Path(settings.lake)) as own:
+    with disk(Path(settings.lake)) as own, network() as between:
         running = RunningStack(settings)
         try:
             running.up(*PARTS)
-            world = World(running, own_disk=own)
+            world = World(running, own_disk=own, network=between)
             create_shop(world.shop)
             yield world
         finally:
