@@ -93,16 +93,22 @@ def lose_packets(world: World, rng: random.Random) -> str:
 
 def forget_connections(world: World, rng: random.Random) -> str:
     """Drop the packets of one part's open connections to another part; new ones work."""
-    server = rng.choice(sorted(servers(world)))
-    client = rng.choice(sorted({*servers(world), "streams"} - {server}))
     if world.network is None:
         return "this account may not filter packets"
+    found = {
+        (client, server): ports
+        for server, port in servers(world).items()
+        for client in (*servers(world), "streams")
+        if client != server and (ports := _client_ports(world, client, port))
+    }
+    if not found:
+        return "no part has a connection to another"
+    client, server = rng.choice(sorted(found))
     port = servers(world)[server]
-    ports = sorted(_client_ports(world, client, port))
-    for one in ports:
+    for one in found[client, server]:
         for pair in (f"{one} . {port}", f"{port} . {one}"):
             world.network.add("forgotten", pair, _FORGOTTEN_SECONDS)
-    return f"{len(ports)} of {client} to {server}"
+    return f"{len(found[client, server])} of {client} to {server}"
 
 
 def servers(world: World) -> dict[str, int]:

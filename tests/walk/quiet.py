@@ -50,7 +50,8 @@ def settle(world: World) -> dict[str, float]:
     assert_sound(stack)
     _assert_sinks_equal(world)
     _assert_status_passes(world)
-    assert world.leftover_processes() == []
+    leftover = world.leftover_processes()
+    assert not leftover, leftover
     memory = world.memory_gib()
     assert memory < MAX_GIB
     return {
