@@ -12,7 +12,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from spark_jobs.access.errors import TokenRefusedError
 from spark_jobs.access.secrets import connect_token, on_loopback, token_file
@@ -39,6 +39,9 @@ if TYPE_CHECKING:
 ANSWER_SECONDS = 5.0
 # For a question that can be left out.
 HURRY_SECONDS = 2.0
+# A connection whose packets vanish fails after 20 seconds if a request is not acknowledged, and
+# after five minutes if no answer comes. Servers disconnect clients that ask more often.
+KEEPALIVE = (("grpc.keepalive_time_ms", 310_000), ("grpc.keepalive_timeout_ms", 20_000))
 # gRPC's status for a missing or wrong token.
 _UNAUTHENTICATED = "UNAUTHENTICATED"
 # Directories in the state directory; Spark would create them with the caller's umask.
@@ -119,7 +122,8 @@ def remote_session(
         TokenRefusedError: the server requires another token.
     """
     from pyspark.errors import PySparkException  # noqa: PLC0415
-    from pyspark.sql import SparkSession  # noqa: PLC0415
+    from pyspark.sql.connect.client import DefaultChannelBuilder  # noqa: PLC0415
+    from pyspark.sql.connect.session import SparkSession as RemoteSession  # noqa: PLC0415
 
     log_errors_once()
     started = time.monotonic()
@@ -127,7 +131,10 @@ def remote_session(
     address = with_token(remote, token)
     try:
         _wait_for_answer(address, hurry=hurry)
-        spark: SparkSession = SparkSession.builder.remote(address).create()
+        # As the common builder does, which does not accept a channel.
+        os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"
+        channel = DefaultChannelBuilder(address, list(KEEPALIVE))
+        spark = cast("SparkSession", RemoteSession.builder.channelBuilder(channel).create())
         if hurry:
             spark.client.set_retry_policies([])
         for key, value in SEMANTIC_CONF.items():

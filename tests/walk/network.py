@@ -56,6 +56,14 @@ class Network:
             _nft("delete", "element", "inet", self.table, name, f"{{ {element} }}")
         _nft("add", "element", "inet", self.table, name, elements)
 
+    def forget(self, client: psutil.Process, port: int) -> int:
+        """Drop the packets of a process's open connections to a port; returns their number."""
+        found = _ports(client, port)
+        for one in found:
+            for pair in (f"{one} . {port}", f"{port} . {one}"):
+                self.add("forgotten", pair, _FORGOTTEN_SECONDS)
+        return len(found)
+
     def restore(self) -> None:
         """End cuts and losses; forgotten connections stay forgotten."""
         for name in ("cut", "lossy"):
@@ -96,19 +104,16 @@ def forget_connections(world: World, rng: random.Random) -> str:
     if world.network is None:
         return "this account may not filter packets"
     found = {
-        (client, server): ports
+        (name, server): clients
         for server, port in servers(world).items()
-        for client in (*servers(world), "streams")
-        if client != server and (ports := _client_ports(world, client, port))
+        for name in (*servers(world), "streams")
+        if name != server and (clients := _clients(world, name, port))
     }
     if not found:
         return "no part has a connection to another"
-    client, server = rng.choice(sorted(found))
-    port = servers(world)[server]
-    for one in found[client, server]:
-        for pair in (f"{one} . {port}", f"{port} . {one}"):
-            world.network.add("forgotten", pair, _FORGOTTEN_SECONDS)
-    return f"{len(found[client, server])} of {client} to {server}"
+    name, server = rng.choice(sorted(found))
+    many = sum(world.network.forget(one, servers(world)[server]) for one in found[name, server])
+    return f"{many} of {name} to {server}"
 
 
 def servers(world: World) -> dict[str, int]:
@@ -131,19 +136,23 @@ def _filtered(world: World, rng: random.Random, name: str, between: tuple[int, i
     return f"{part} for {seconds:.0f} s"
 
 
-def _client_ports(world: World, part: str, server: int) -> set[int]:
-    """The local ports of a part's open connections to a port."""
+def _clients(world: World, part: str, port: int) -> list[psutil.Process]:
+    """The processes of a part with open connections to a port."""
     pid = world.running.part(part).pid
-    found: set[int] = set()
     if not pid:
-        return found
+        return []
     with suppress(psutil.NoSuchProcess):
         parent = psutil.Process(pid)
-        for one in (parent, *parent.children(recursive=True)):
-            with suppress(psutil.NoSuchProcess):
-                open_ones = [each for each in one.net_connections("tcp") if each.raddr]
-                found |= {each.laddr.port for each in open_ones if each.raddr.port == server}
-    return found
+        return [one for one in (parent, *parent.children(recursive=True)) if _ports(one, port)]
+    return []
+
+
+def _ports(process: psutil.Process, server: int) -> set[int]:
+    """The local ports of a process's open connections to a port."""
+    with suppress(psutil.NoSuchProcess):
+        found = [one for one in process.net_connections("tcp") if one.raddr]
+        return {one.laddr.port for one in found if one.raddr.port == server}
+    return set()
 
 
 def _nft(*words: str) -> None:

@@ -1,0 +1,66 @@
+"""Connections whose packets vanish, as when a firewall forgets them: clients connect again."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import psutil
+import pytest
+from sqlalchemy import text
+from sqlalchemy.exc import OperationalError
+
+from spark_jobs.stack.spark_connect import connect_url
+from spark_jobs.state.engine import make_engine
+from spark_jobs.storage.session import remote_session
+from tests.e2e.running import RunningStack, own_settings, remove
+from tests.walk.network import Network, network
+
+pytestmark = pytest.mark.long
+# The client's limit is 20 or 30 seconds. Without limits it is a quarter of an hour.
+SECONDS = 120
+
+
+@pytest.fixture
+def filtered() -> Iterator[Network]:
+    with network() as found:
+        if found is None:
+            pytest.skip("only root may filter packets")
+        yield found
+
+
+@pytest.fixture
+def running() -> Iterator[RunningStack]:
+    found = RunningStack(own_settings(secured=False, local={"control": "postgres"}))
+    try:
+        yield found
+    finally:
+        remove(found.settings)
+
+
+def test_a_query_of_a_silent_spark_connect_session_is_answered(
+    running: RunningStack, filtered: Network
+) -> None:
+    running.up("spark-connect")
+    spark = remote_session(running.settings, connect_url(running.settings))
+    assert spark.sql("SELECT 1").collect()[0][0] == 1
+    filtered.forget(psutil.Process(), running.settings.ports.spark_connect)
+    began = time.monotonic()
+    assert spark.sql("SELECT 2").collect()[0][0] == 2
+    assert time.monotonic() - began < SECONDS
+
+
+def test_a_silent_connection_to_the_control_database_is_replaced(
+    running: RunningStack, filtered: Network
+) -> None:
+    running.up("postgres")
+    engine = make_engine(running.settings.control_url)
+    with engine.connect() as connection:
+        assert connection.execute(text("SELECT 1")).scalar() == 1
+        filtered.forget(psutil.Process(), running.settings.ports.postgres)
+        began = time.monotonic()
+        with pytest.raises(OperationalError):
+            connection.execute(text("SELECT 2"))
+    with engine.connect() as connection:
+        assert connection.execute(text("SELECT 3")).scalar() == 3
+    assert time.monotonic() - began < SECONDS
