@@ -209,14 +209,14 @@ def restart_failed(api: httpx.Client) -> None:
     """Restart the connector's failed tasks, if there are any."""
     status = connector_status(api)
     if status and "FAILED" in states(status):
-        restart_failed_tasks(api)
+        restart_connector(api, only_failed=True)
 
 
-def restart_failed_tasks(api: httpx.Client) -> httpx.Response:
-    """Request a restart of whatever failed, the connector or its tasks."""
+def restart_connector(api: httpx.Client, *, only_failed: bool) -> httpx.Response:
+    """Request a restart of the connector and its tasks, or only of what failed."""
     return api.post(
         f"/connectors/{CONNECTOR}/restart",
-        params={"includeTasks": "true", "onlyFailed": "true"},
+        params={"includeTasks": "true", "onlyFailed": str(only_failed).lower()},
     )
 
 

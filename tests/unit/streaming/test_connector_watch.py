@@ -5,12 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import httpx
+import psycopg
 import pytest
 
 from spark_jobs.streaming.connector_watch import (
     FIRST_PAUSE_SECONDS,
     LONGEST_PAUSE_SECONDS,
     RECOVERED_SECONDS,
+    SLOT_SECONDS,
+    UNREAD_SECONDS,
     ConnectorWatch,
 )
 
@@ -23,6 +26,8 @@ class Worker:
     now: float = 0.0
     away: bool = False
     broken: bool = False
+    # Whether nobody reads the slot; None if the database does not answer.
+    unread: bool | None = False
     opened: int = 0
     requests: list[str] = field(default_factory=list)
     restarts: list[float] = field(default_factory=list)
@@ -34,7 +39,8 @@ class Worker:
         if self.broken:
             return httpx.Response(500)
         if request.method == "POST":
-            assert dict(request.url.params) == {"includeTasks": "true", "onlyFailed": "true"}
+            only_failed = str(self.task == "FAILED").lower()
+            assert dict(request.url.params) == {"includeTasks": "true", "onlyFailed": only_failed}
             self.restarts.append(self.now)
             return httpx.Response(202)
         if not self.task:
@@ -48,7 +54,12 @@ class Worker:
         return httpx.Client(transport=transport, base_url="http://worker")
 
     def watch(self) -> ConnectorWatch:
-        return ConnectorWatch([self.api], clock=lambda: self.now)
+        return ConnectorWatch([self.api], unread=self.nobody_reads, clock=lambda: self.now)
+
+    def nobody_reads(self) -> bool:
+        if self.unread is None:
+            raise psycopg.OperationalError("connection refused")
+        return self.unread
 
     def run(self, watch: ConnectorWatch, seconds: float) -> None:
         until = self.now + seconds
@@ -72,6 +83,39 @@ def test_pauses_double_until_the_connector_has_run_for_a_while() -> None:
     worker.task, began, worker.restarts = "FAILED", worker.now, []
     worker.run(watch, FIRST_PAUSE_SECONDS + 1)
     assert worker.restarts == [began + FIRST_PAUSE_SECONDS]
+
+
+def test_a_connector_that_runs_and_does_not_read_its_slot_is_restarted() -> None:
+    worker = Worker()
+    watch = worker.watch()
+    worker.run(watch, RECOVERED_SECONDS)
+    worker.unread, began = True, worker.now
+    worker.run(watch, 1000)
+    assert UNREAD_SECONDS <= worker.restarts[0] - began <= UNREAD_SECONDS + SLOT_SECONDS
+    pauses = [b - a for a, b in zip(worker.restarts, worker.restarts[1:], strict=False)]
+    assert pauses == sorted(pauses)
+    assert pauses[-1] > 2 * UNREAD_SECONDS
+    worker.unread, worker.restarts = False, []
+    worker.run(watch, 3 * RECOVERED_SECONDS)
+    assert worker.restarts == []
+
+
+@pytest.mark.parametrize("answers", [(True, False), (True, None)])
+def test_a_slot_that_is_unread_for_a_moment_restarts_nothing(
+    answers: tuple[bool, bool | None],
+) -> None:
+    worker = Worker()
+    watch = worker.watch()
+    for answer in answers * 3:
+        worker.unread = answer
+        worker.run(watch, UNREAD_SECONDS - SLOT_SECONDS)
+    assert worker.restarts == []
+
+
+def test_a_connector_that_starts_is_not_restarted() -> None:
+    worker = Worker(task="UNASSIGNED", unread=True)
+    worker.run(worker.watch(), 5 * UNREAD_SECONDS)
+    assert worker.restarts == []
 
 
 def test_a_connector_that_does_not_exist_is_not_restarted() -> None:
