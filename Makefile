@@ -95,6 +95,7 @@ e2e: ## Tests against local stacks, each stack with its own process
 	$(call lane,services,e2e) --timeout 1200 --randomly-dont-reorganize -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 test-long: ## Tests that take hours, before a release: several runs of MINUTES=85 (PARTS="spark e2e-s3")
+	@sh scripts/bootstrap.sh walk
 	@$(PYTHON) scripts/long.py --minutes $(or $(MINUTES),85) $(if $(SEED),--seed $(SEED)) $(PARTS)
 
 walk: ## Ten minutes of random work and faults on a separate stack (OPTIONS="--seed 7")
