@@ -32,7 +32,7 @@ table inet {name} {{
   set forgotten {{ type inet_service . inet_service; flags timeout; }}
   chain received {{
     type filter hook input priority 0; policy accept;
-    iif != lo accept
+    iifname != "lo" accept
     tcp sport . tcp dport @forgotten drop
     tcp dport @cut drop
     tcp sport @cut drop
