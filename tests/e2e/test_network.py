@@ -48,6 +48,8 @@ def test_a_query_of_a_silent_spark_connect_session_is_answered(
     began = time.monotonic()
     assert spark.sql("SELECT 2").collect()[0][0] == 2
     assert time.monotonic() - began < SECONDS
+    # While the server runs: otherwise the client tries for minutes when Python ends.
+    spark.stop()
 
 
 def test_a_silent_connection_to_the_control_database_is_replaced(
@@ -55,12 +57,15 @@ def test_a_silent_connection_to_the_control_database_is_replaced(
 ) -> None:
     running.up("postgres")
     engine = make_engine(running.settings.control_url)
-    with engine.connect() as connection:
-        assert connection.execute(text("SELECT 1")).scalar() == 1
-        filtered.forget(psutil.Process(), running.settings.ports.postgres)
-        began = time.monotonic()
-        with pytest.raises(OperationalError):
-            connection.execute(text("SELECT 2"))
-    with engine.connect() as connection:
-        assert connection.execute(text("SELECT 3")).scalar() == 3
-    assert time.monotonic() - began < SECONDS
+    try:
+        with engine.connect() as connection:
+            assert connection.execute(text("SELECT 1")).scalar() == 1
+            filtered.forget(psutil.Process(), running.settings.ports.postgres)
+            began = time.monotonic()
+            with pytest.raises(OperationalError):
+                connection.execute(text("SELECT 2"))
+        with engine.connect() as connection:
+            assert connection.execute(text("SELECT 3")).scalar() == 3
+        assert time.monotonic() - began < SECONDS
+    finally:
+        engine.dispose()
