@@ -11,7 +11,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 
 import httpx
@@ -58,7 +58,7 @@ class ConnectorWatch:
     """
 
     workers: Sequence[Callable[[], httpx.Client]]
-    unread: Callable[[], bool] = field(default=lambda: False, repr=False)
+    unread: Callable[[], bool]
     clock: Callable[[], float] = time.monotonic
     _worker: int = 0
     _client: httpx.Client | None = None

@@ -32,12 +32,9 @@ def kafka_ends(settings: Settings) -> dict[str, int]:
     try:
         found = {}
         for source in manifest.sources.values():
-            partitions = (
-                consumer.list_topics(source.topic, timeout=20).topics[source.topic].partitions
-            )
             ends = [
-                consumer.get_watermark_offsets(TopicPartition(source.topic, one), timeout=20)[1]
-                for one in partitions
+                consumer.get_watermark_offsets(one, timeout=20)[1]
+                for one in _partitions(consumer, source.topic)
             ]
             found[source.name] = sum(ends)
         return found
@@ -53,10 +50,8 @@ def kafka_counts(settings: Settings) -> dict[str, int]:
     found = {}
     try:
         for source in manifest.sources.values():
-            partitions = (
-                consumer.list_topics(source.topic, timeout=20).topics[source.topic].partitions
-            )
-            consumer.assign([TopicPartition(source.topic, one, 0) for one in partitions])
+            partitions = _partitions(consumer, source.topic)
+            consumer.assign(partitions)
             count, ended = 0, 0
             while ended < len(partitions):
                 # One by one: `consume` waits for its whole timeout.
@@ -152,6 +147,12 @@ def topic_records(settings: Settings, topic: str) -> list[tuple[str, str | None]
 def _consumer(settings: Settings) -> dict[str, Any]:
     """Options of a client with the right to read everything."""
     return {**kafka_access(settings, Principal.ADMIN).librdkafka(), "group.id": "oracle"}
+
+
+def _partitions(consumer: Consumer, topic: str) -> list[TopicPartition]:
+    """The partitions of a topic, each with its first offset."""
+    found = consumer.list_topics(topic, timeout=20).topics[topic].partitions
+    return [TopicPartition(topic, one, 0) for one in found]
 
 
 def _sinks(settings: Settings) -> list[SinkEntry]:

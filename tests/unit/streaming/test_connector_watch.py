@@ -54,7 +54,7 @@ class Worker:
         return httpx.Client(transport=transport, base_url="http://worker")
 
     def watch(self) -> ConnectorWatch:
-        return ConnectorWatch([self.api], unread=self.nobody_reads, clock=lambda: self.now)
+        return ConnectorWatch([self.api], self.nobody_reads, clock=lambda: self.now)
 
     def nobody_reads(self) -> bool:
         if self.unread is None:
@@ -146,7 +146,7 @@ def test_a_client_is_opened_again_after_a_worker_did_not_answer() -> None:
 def test_the_next_worker_restarts_the_connector_when_one_does_not_answer() -> None:
     first, second = Worker(task="FAILED"), Worker(task="FAILED")
     now = 0.0
-    watch = ConnectorWatch([first.api, second.api], clock=lambda: now)
+    watch = ConnectorWatch([first.api, second.api], first.nobody_reads, clock=lambda: now)
     watch.look()
     assert second.opened == 0
     first.away, now = True, FIRST_PAUSE_SECONDS
@@ -179,7 +179,7 @@ def test_a_restart_that_connect_refuses_is_requested_again() -> None:
     def api() -> httpx.Client:
         return httpx.Client(transport=httpx.MockTransport(answer), base_url="http://worker")
 
-    watch = ConnectorWatch([api], clock=lambda: worker.now)
+    watch = ConnectorWatch([api], worker.nobody_reads, clock=lambda: worker.now)
     worker.run(watch, FIRST_PAUSE_SECONDS)
     with pytest.raises(httpx.HTTPStatusError):
         watch.look()
@@ -191,7 +191,7 @@ def test_a_restart_that_connect_refuses_is_requested_again() -> None:
 def test_a_worker_that_cannot_tell_is_not_a_running_connector() -> None:
     """The next worker is asked, so the failure is seen."""
     broken, sound = Worker(broken=True), Worker(task="FAILED")
-    watch = ConnectorWatch([broken.api, sound.api], clock=lambda: sound.now)
+    watch = ConnectorWatch([broken.api, sound.api], sound.nobody_reads, clock=lambda: sound.now)
     sound.run(watch, FIRST_PAUSE_SECONDS + 2)
     assert len(sound.restarts) == 1
     alone = Worker(broken=True)
