@@ -13,10 +13,8 @@ import stat
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Iterator
 from dataclasses import dataclass
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +38,7 @@ from spark_jobs.storage import log
 from spark_jobs.storage.guard import AllowedTable, Policy
 from spark_jobs.storage.session import remote_session
 from tests.e2e import doors
+from tests.spark.apart import apart
 from tests.spark.exploits import HIDDEN, PLAIN
 
 START_SECONDS = 240
@@ -86,12 +85,6 @@ class Server:
     @property
     def token(self) -> str:
         return read_secret(self.settings, CONNECT_TOKEN)
-
-
-def apart(function: Callable[..., None], *arguments: object) -> None:
-    """Call a function in a process of its own: one cannot have both kinds of session."""
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        pool.submit(function, *arguments).result(timeout=240)
 
 
 @pytest.fixture(scope="module")

@@ -111,9 +111,17 @@ def test_a_killed_release_continues_and_publishes_once(blocked: GoldProject, kil
         with pytest.raises(Killed, match=name):
             release(blocked)
     assert len(blocked.publications("totals")) == 1
-    release(blocked)
+    kill_at("gold.publish.committed")
+    with pytest.raises(Killed):
+        release(blocked)
+    published = release(blocked)
+    # As a task that is tried again: it names the result.
+    assert release(blocked, attempt_id=published.attempt_id) == published
+    assert published.version is not None
     assert len(blocked.publications("totals")) == 2
     assert blocked.rows("totals") == WITH_ANN
+    with pytest.raises(NothingToReleaseError):
+        release(blocked)
 
 
 def test_a_blocked_result_waits_while_scheduled_refreshes_continue(blocked: GoldProject) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from decimal import Decimal
+from functools import partial
 
 import pytest
 
@@ -278,6 +279,16 @@ def back(gold: GoldProject, *, to: int) -> Rollbacker:
     record = rollbacker.begin("daily", target, replay_id="b1", who="ann", why=WHY)
     rollbacker.run(record.replay_id)
     return rollbacker
+
+
+def test_the_same_rollback_again_publishes_nothing(shop: GoldProject) -> None:
+    shop.execute("DELETE FROM {} WHERE sales = 1", "gold.daily")
+    rollbacker = back(shop, to=0)
+    again = partial(rollbacker.begin, "daily", rollbacker.target("daily", to=0), replay_id="b2")
+    assert again(who="ann", why=WHY).replay_id == "b1"
+    rollbacker.run("b1")
+    assert [one["rule"] for one in shop.publications("daily")].count("rollback") == 1
+    assert again(who="ann", why=Why("for another reason", None)).replay_id == "b2"
 
 
 def test_a_rollback_that_is_killed_anywhere_continues_and_publishes_once(

@@ -25,6 +25,7 @@ from spark_jobs.stack.spark_connect import spark_connect_part
 from spark_jobs.storage.session import remote_session
 from tests.e2e import doors
 from tests.e2e.running import free_ports
+from tests.spark.apart import apart
 
 START_SECONDS = 240
 LOGIN = "asks for a login"
@@ -90,25 +91,26 @@ def started(part: Part, settings: Settings, log: Path) -> Iterator[subprocess.Po
         process.wait()
 
 
+def count_by_the_server(settings: Settings) -> None:
+    spark = remote_session(settings, f"sc://localhost:{settings.ports.spark_connect}")
+    assert spark.range(1000).repartition(3).count() == 1000
+
+
 def test_executors_compute_for_the_server_and_for_a_driver_of_its_own(settings: Settings) -> None:
     secret = read_secret(settings, SECRET)
-    spark = remote_session(settings, f"sc://localhost:{settings.ports.spark_connect}")
-    try:
-        assert spark.range(1000).repartition(3).count() == 1000
-        driver = subprocess.Popen(
-            [sys.executable, "-c", DRIVER],
-            env={**stack_environment(settings)},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        with driver:
-            assert driver.stdout
-            assert driver.stdout.readline() == "rows 1000\n"
-            lines = list(command_lines())
-            driver.communicate("\n")
-    finally:
-        spark.stop()
+    apart(count_by_the_server, settings)
+    driver = subprocess.Popen(
+        [sys.executable, "-c", DRIVER],
+        env={**stack_environment(settings)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    with driver:
+        assert driver.stdout
+        assert driver.stdout.readline() == "rows 1000\n"
+        lines = list(command_lines())
+        driver.communicate("\n")
     assert [one for one in lines if "CoarseGrainedExecutorBackend" in one]
     assert [one for one in lines if one.endswith(" pyspark-shell")]
     assert [one[:200] for one in lines if secret in one] == []

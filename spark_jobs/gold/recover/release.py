@@ -6,6 +6,7 @@ expectations stay: the next refresh is audited as usual.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Final
 
 from spark_jobs.gold.base.context import GoldContext
@@ -36,7 +37,7 @@ _LOOKED_AT: Final = 50
 def blocked_attempt(
     refresher: Refresher, view: str, *, attempt_id: str | None = None
 ) -> RefreshAttempt:
-    """The result that a release would publish.
+    """The result that a release would publish, or that an interrupted one has published.
 
     Args:
         refresher: refreshes the project's views.
@@ -52,7 +53,9 @@ def blocked_attempt(
     context.entry(view)
     if (reason := parked(context, view)) is not None:
         raise ReleaseRefusedError(view, reason.text)
-    ledger.settle(context, view)
+    settled = ledger.settle(context, view)
+    if done := _released(context, view, settled if attempt_id is None else {attempt_id}):
+        return done
     waiting = waiting_results(context, view)
     if attempt_id is None:
         attempt = waiting[0] if waiting else None
@@ -110,6 +113,8 @@ def release_blocked(
         ViewUnknownError: the project has no such view.
     """
     attempt = blocked_attempt(refresher, view, attempt_id=attempt_id)
+    if attempt.status is AttemptStatus.PUBLISHED:
+        return Published(view, attempt.attempt_id, attempt.published_version, changed=True)
     if attempt.status is AttemptStatus.BLOCKED:
         _record(refresher, attempt, who=who, why=why, approved_by=approved_by)
     failpoint("gold.release.recorded")
@@ -129,6 +134,14 @@ def _nothing_waits(context: GoldContext, view: str) -> NothingToReleaseError | R
         return ReleaseRefusedError(view, "a newer result was published meanwhile")
     why = (newest.error or f"it is {newest.status}").splitlines()[0]
     return ReleaseRefusedError(view, f"the gate did not check its newest refresh: {why}")
+
+
+def _released(context: GoldContext, view: str, attempts: Collection[str]) -> RefreshAttempt | None:
+    """The newest publication, if it is one of these attempts and a person released it."""
+    newest = next(
+        iter(context.store.attempts(view, statuses=(AttemptStatus.PUBLISHED,), limit=1)), None
+    )
+    return newest if newest and newest.attempt_id in attempts and blocked(newest) else None
 
 
 def _since(context: GoldContext, view: str, attempt_id: str) -> str:

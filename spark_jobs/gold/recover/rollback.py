@@ -106,7 +106,13 @@ class Rollbacker:
         why: Why,
         approved_by: str | None = None,
     ) -> ReplayRecord:
-        """Record the rollback; an unfinished one of the same request is resumed."""
+        """Record the rollback.
+
+        An unfinished one of the same request is resumed. If the same person repeats a command whose
+        content is still published, nothing is published again.
+        """
+        if (done := self._done(view, target, who=who, why=why)) is not None:
+            return done
         request = {"views": [view], "version": target.version}
         record = ReplayRecord(
             replay_id=replay_id,
@@ -193,6 +199,23 @@ class Rollbacker:
         )
         if pinned is None or not self._store.end_pin(pinned, decision):
             raise NothingToReleaseError(view)
+
+    def _done(self, view: str, target: Publication, *, who: str, why: Why) -> ReplayRecord | None:
+        """The rollback of the same command, if its content is the newest publication."""
+        pinned = self._store.pinned_views().get(view)
+        same = pinned and (pinned.version, pinned.who, pinned.reason) == (
+            target.version,
+            who,
+            why.reason,
+        )
+        if pinned is None or not same:
+            return None
+        (row,) = self._store.replay_views(pinned.replay_id)
+        newest = next(publications(self._context.published_at(view)))
+        published = row.status is ViewProgress.PUBLISHED
+        if not published or row.published_version != newest.version:
+            return None
+        return self._store.replay(pinned.replay_id)
 
     def _publish(self, record: ReplayRecord, row: ReplayView, target: Publication) -> int | None:
         attempt_id = row.attempt_id or self._plan(record, row, target)

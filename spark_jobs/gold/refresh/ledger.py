@@ -127,16 +127,20 @@ def timed_step(
     context.store.update_attempt(attempt.attempt_id, **change)
 
 
-def settle(context: GoldContext, view: str) -> None:
+def settle(context: GoldContext, view: str) -> frozenset[str]:
     """Update open attempts of a view from the published table's log.
 
     An attempt that was killed after its commit was published; one whose sequence number is below
     the newest publication's can no longer be.
+
+    Returns:
+        ids of the attempts that were recorded as open and had been published.
     """
     location = context.published_at(view)
     latest = latest_publication(location)
+    published: set[str] = set()
     if latest is None:
-        return
+        return frozenset()
     newest = (latest.watermark.epoch, latest.watermark.sequence)
     for attempt in context.store.attempts(view, statuses=OPEN, limit=100):
         found = publication_of(location, attempt.attempt_id)
@@ -150,6 +154,9 @@ def settle(context: GoldContext, view: str) -> None:
             status=AttemptStatus.SUPERSEDED if found is None else AttemptStatus.PUBLISHED,
             published_version=None if found is None else found.version,
         )
+        if found is not None:
+            published.add(attempt.attempt_id)
+    return frozenset(published)
 
 
 def past_refreshes(context: GoldContext, view: str) -> tuple[PastRefresh, ...]:
