@@ -73,11 +73,12 @@ class Engine:
 
 
 def _in_duckdb(query: exp.Expr) -> str:
-    outer = [one for one in query.find_all(exp.Lateral) if one.args.get("outer")]
-    if outer:
-        query = query.copy()
-        for one in list(query.find_all(exp.Lateral)):
-            _written_out(one)
+    query = query.copy()
+    for one in list(query.find_all(exp.Lateral)):
+        _written_out(one)
+    for added in reversed(list(query.find_all(exp.TsOrDsAdd))):
+        # A date and an interval are a timestamp here, and a date in Spark.
+        added.replace(exp.cast(added.copy(), exp.DType.DATE))
     return query.sql(dialect="duckdb")
 
 
