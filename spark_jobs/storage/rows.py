@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
+# More than any query has.
+_MOST_PARTITIONS = 1_000_000
+
 
 @dataclass(frozen=True)
 class Rows:
@@ -145,8 +148,18 @@ def fetched(frame: DataFrame) -> pa.Table | None:
     if not fits_arrow(frame):
         return None
     limit = policy.RESULT
-    rows = to_arrow(frame if limit.rows is None else frame.limit(limit.rows + 1))
+    rows = to_arrow(frame if limit.rows is None else at_most(frame, limit.rows + 1))
     return rows if limit.fits(rows=rows.num_rows) else None
+
+
+def at_most(frame: DataFrame, count: int) -> DataFrame:
+    """The first rows of a DataFrame, by code that Spark compiles once.
+
+    Spark pushes a limit below unions and outer joins, where its code has a counter with a number
+    that is new for each query. So it would compile the scan and the joins of the same query anew
+    each time. It pushes no limit below COALESCE, which with so many partitions changes nothing.
+    """
+    return frame.coalesce(_MOST_PARTITIONS).limit(count)
 
 
 def to_arrow(frame: DataFrame) -> pa.Table:
