@@ -68,7 +68,7 @@ def well_formed(tally: Tally, topic: str) -> int:
 def test_every_sent_record_has_an_outcome_though_parts_are_killed(stack: RunningStack, shop: str):
     since = datetime.now(UTC)
     before, ends_before = counts(stack), oracle.kafka_ends(stack.settings)
-    order = LoadOrder(rate=40, seconds=600, seed=11)
+    order = LoadOrder(rate=10, seconds=600, seed=11)
     access = kafka_access(stack.settings, Principal.LOADER)
     with BackgroundLoad(order, shop_dsn=shop, kafka=access) as load:
         load.start()

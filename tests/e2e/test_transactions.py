@@ -12,7 +12,7 @@ from tests.e2e.bank_world import PARTS, Bank, project_files, torn
 from tests.e2e.running import RunningStack, own_settings, remove, write_files
 
 SECONDS = 240
-CLIENTS, RATE = 4, 40
+CLIENTS, RATE = 4, 15
 FEW = 500
 MINUTES = 5
 UNDISTURBED = 60
