@@ -14,10 +14,12 @@ from spark_jobs.gold.compute.difference import has_incomparable, multiset_differ
 from spark_jobs.gold.compute.pinned import pinned_result
 from spark_jobs.gold.compute.protocol import SPARK, Prepared
 from spark_jobs.gold.engine.multisets import of_keyed, without_key
+from spark_jobs.gold.engine.step_values import StepValues
 from spark_jobs.graph.dialect import to_sql
 from spark_jobs.graph.duck.staged import INSERT, OPERATION
 from spark_jobs.graph.last_step import DeleteInsert, MergeByKey, RowStep
 from spark_jobs.graph.maintenance.relation import WEIGHT
+from spark_jobs.graph.runtime_filters import with_runtime_filters
 from spark_jobs.graph.sql import Query, named_relation, with_prefix
 from spark_jobs.planning.plan import RefreshPlan
 from spark_jobs.planning.work import WorkItem
@@ -52,6 +54,7 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
         self._prefix = f"__{uuid4().hex[:12]}_"
         self._frames: dict[str, DataFrame] = {}
         self._persisted: list[DataFrame] = []
+        self._steps = StepValues()
 
     def __exit__(
         self,
@@ -68,6 +71,11 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
 
     def table(self, name: str, location: str, version: int) -> None:
         self._register(reader.read(self._context.spark, location, version), name)
+        few = self._place is Place.LOCAL
+        if few and not policy.COPIED.fits(size=log.size(location, version).bytes):
+            self._steps.add_table(
+                name, lambda: log.files(log.existing_table(location, version=version))
+            )
 
     def changes(self, name: str, location: str, *, after: int, upto: int) -> None:
         # Open the session before importing functions: they check which kind of session is active.
@@ -83,7 +91,7 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
     def computed(self, name: str, query: Query, *, large: bool = False) -> Prepared[None]:
         def run() -> None:
             frame = self._query(query)
-            self._register(self._persist(frame) if large else self._once(frame), name)
+            self._register(self._persist(frame) if large else self._once(frame, name), name)
 
         return run
 
@@ -162,15 +170,18 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
         )
 
     def _query(self, query: Query) -> DataFrame:
-        return self._context.spark.sql(to_sql(with_prefix(query, self._frames, self._prefix)))
+        narrow = with_runtime_filters(query, self._steps)
+        return self._context.spark.sql(to_sql(with_prefix(narrow, self._frames, self._prefix)))
 
     def _rows(self, frame: DataFrame) -> Rows:
         return Rows.of(frame, place=self._place)
 
-    def _once(self, frame: DataFrame) -> DataFrame:
-        """The same rows, computed once however often they are read."""
+    def _once(self, frame: DataFrame, name: str | None = None) -> DataFrame:
+        """The same rows, computed once however often they are read; a step has a name."""
         few = self._rows(frame).few
         if few is not None:
+            if name is not None:
+                self._steps.add(name, few, dict(frame.dtypes))
             return from_arrow(frame.sparkSession, few, lambda: frame.schema)
         # Not persist: it keeps the plan, and plans would grow with each step.
         return frame.localCheckpoint()

@@ -1,0 +1,157 @@
+"""The values of steps whose rows are in this process, as intervals for runtime filters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from spark_jobs.graph.runtime_filters import Values, text_of
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+# Each costs a comparison for each row that is read; they only help where keys lie close together.
+# Powers of two, because each number of intervals is code of its own.
+INTERVALS: Final = (8, 4, 2, 1)
+# Spark's code looks up values of a longer list in a set, which is not part of the code.
+_SHORT_LIST: Final = 10
+# More values are longer to parse than to compile.
+_LONGEST_LIST: Final = 2_000
+_MOST: Final = {"tinyint": 2**7 - 1, "smallint": 2**15 - 1, "int": 2**31 - 1, "bigint": 2**63 - 1}
+_IS: Final = {
+    **dict.fromkeys(_MOST, pa.types.is_integer),
+    "date": pa.types.is_date,
+    "timestamp": pa.types.is_timestamp,
+    "timestamp_ntz": pa.types.is_timestamp,
+}
+# Of the range of values in a table, the part that may be looked for.
+_SHARE: Final = 0.5
+
+
+class StepValues:
+    """Rows of computed steps and files of large tables by name, looked at when they are needed."""
+
+    def __init__(self) -> None:
+        self._rows: dict[str, tuple[pa.Table, Mapping[str, str]]] = {}
+        self._values: dict[tuple[str, str], Values | None] = {}
+        self._files: dict[str, Callable[[], pa.Table]] = {}
+        self._ranges: dict[tuple[str, str], tuple[int, int] | None] = {}
+
+    def add_table(self, name: str, files: Callable[[], pa.Table]) -> None:
+        """Keep a table that is worth a filter.
+
+        Args:
+            name: the table's.
+            files: returns its files as ``storage.log.files`` does.
+        """
+        self._files[name] = files
+
+    def add(self, name: str, rows: pa.Table, kinds: Mapping[str, str]) -> None:
+        """Keep the rows of a step.
+
+        Args:
+            name: the step's.
+            rows: all of them.
+            kinds: Spark SQL types by column.
+        """
+        self._rows[name] = rows, {column.lower(): kind for column, kind in kinds.items()}
+
+    def columns(self, relation: str) -> Sequence[str] | None:
+        """The lower-case names of a step's columns; None if its rows were not kept."""
+        found = self._rows.get(relation)
+        return None if found is None else list(found[1])
+
+    def values(self, relation: str, column: str) -> Values | None:
+        """The values of a step's column; None for types whose values are not close or far."""
+        if (relation, column) not in self._values:
+            self._values[relation, column] = self._look(relation, column)
+        return self._values[relation, column]
+
+    def skips(self, relation: str, column: str, values: Values) -> bool:
+        """Whether the values are in a small part of the range of a large table's column."""
+        if (relation, column) not in self._ranges:
+            files = self._files.get(relation)
+            self._ranges[relation, column] = files and _range(files(), column, values.kind)
+        found = self._ranges[relation, column]
+        looked_for = sum(1 + last - first for first, last in values.intervals)
+        return found is not None and looked_for <= _SHARE * (1 + found[1] - found[0])
+
+    def _look(self, relation: str, column: str) -> Values | None:
+        if relation not in self._rows:
+            return None
+        rows, kinds = self._rows[relation]
+        at = next((i for i, one in enumerate(kinds) if one == column), None)
+        if at is None or kinds[column] not in _IS:
+            return None
+        kind, values = kinds[column], rows.column(at)
+        parts = intervals(_numbers(values, kind))
+        found = [(part[0], part[-1]) for part in parts]
+        try:
+            for bound in (one for pair in found for one in pair):
+                text_of(bound, kind)
+        except OverflowError:
+            return None
+        few = kind in _MOST and sum(map(len, parts)) <= _LONGEST_LIST
+        lists = [_long(part, _MOST[kind]) for part in parts] if few else None
+        return Values(kind, values.null_count > 0, found, lists)
+
+
+def intervals(numbers: npt.NDArray[np.int64]) -> list[list[int]]:
+    """The numbers in few intervals: between them are the largest gaps.
+
+    >>> import numpy as np
+    >>> intervals(np.array([7, 1, 2, 3, 900]))
+    [[1, 2, 3, 7], [900]]
+
+    Args:
+        numbers: in any order, with duplicates.
+
+    Returns:
+        the numbers of each interval, in order, without duplicates.
+    """
+    import numpy as np  # noqa: PLC0415
+
+    ordered = np.unique(numbers)
+    if not len(ordered):
+        return []
+    gaps = np.diff(ordered)
+    count = next(one for one in INTERVALS if one <= 1 + np.count_nonzero(gaps > 1))
+    ends = np.sort(np.argsort(gaps, kind="stable")[len(gaps) - count + 1 :])
+    return [part.tolist() for part in np.split(ordered, ends + 1)]
+
+
+def _long(part: list[int], most: int) -> list[int]:
+    """The values, and others next to them if the list would be short."""
+    lacking = range(1, 2 + _SHORT_LIST - len(part))
+    step = 1 if part[-1] + len(lacking) <= most else -1
+    return sorted({*part, *((part[-1] if step > 0 else part[0]) + step * one for one in lacking)})
+
+
+def _range(files: pa.Table, column: str, kind: str) -> tuple[int, int] | None:
+    """The smallest and the largest value of a column; None if a file's statistics lack it."""
+    bounds: list[int] = []
+    names = {name.lower(): name for name in files.column_names}
+    for bound, choose in (("min", min), ("max", max)):
+        name = names.get(f"{bound}.{column}")
+        if name is None or files.column(name).null_count or not files.num_rows:
+            return None
+        if not _IS[kind](files.column(name).type):
+            return None
+        numbers = _numbers(files.column(name), kind)
+        bounds.append(int(choose(numbers)))
+    return bounds[0], bounds[1]
+
+
+def _numbers(values: pa.ChunkedArray, kind: str) -> npt.NDArray[np.int64]:
+    """The values that are not NULL as numbers: days of dates, microseconds of times."""
+    some = pc.drop_null(values)
+    if kind == "date":
+        some = some.cast(pa.int32())
+    elif kind not in _MOST:
+        some = some.cast(pa.timestamp("us", some.type.tz)).cast(pa.int64())
+    numbers: npt.NDArray[np.int64] = some.cast(pa.int64()).to_numpy()
+    return numbers
