@@ -28,7 +28,7 @@ TOPIC_PREFIX = "shop"
 SLOT = "tidemark"
 HEARTBEAT_MILLISECONDS = 5000
 SIGNAL_MILLISECONDS = 1000
-# Prefix of this project's logical messages in the database log.
+# Prefix of this project's logical messages in the database log, which only advance positions.
 MESSAGE_PREFIX = "tidemark"
 POSTGRES_PORT = 5432
 
@@ -74,8 +74,11 @@ def connector_config(settings: Settings, tables: Iterable[str]) -> dict[str, str
         # log of a worker elsewhere cannot be read from here, so its connector stops.
         "event.processing.failure.handling.mode": "fail" if settings.kafka_connect.url else "warn",
         "provide.transaction.metadata": "true",
-        # Lets the slot advance, and its log be freed, while the captured tables are quiet.
+        # While the captured tables are quiet, PostgreSQL sends nothing of other tables' changes, so
+        # the slot would keep their log. A message of our own lets it advance.
         "heartbeat.interval.ms": str(HEARTBEAT_MILLISECONDS),
+        "heartbeat.action.query": f"SELECT pg_logical_emit_message(false, '{MESSAGE_PREFIX}', '')",
+        "message.prefix.exclude.list": MESSAGE_PREFIX,
         # A slot that was recreated behind the stored offset means lost changes: fail.
         "offset.mismatch.strategy": "trust_offset",
         "topic.creation.default.replication.factor": str(settings.local.kafka_brokers),
@@ -96,8 +99,6 @@ def signal_config(settings: Settings) -> dict[str, str]:
         "signal.enabled.channels": "file",
         "signal.file": str(signal_file(settings)),
         "signal.poll.interval.ms": str(SIGNAL_MILLISECONDS),
-        # These messages only advance the log while rows are read.
-        "message.prefix.exclude.list": MESSAGE_PREFIX,
     }
 
 

@@ -21,13 +21,15 @@ from spark_jobs.silver.errors import SchemaDriftError
 from spark_jobs.silver.flow import SilverFlow
 from spark_jobs.silver.repair.delete_backfill import missed_deletions
 from spark_jobs.stack.connect import client, states
-from spark_jobs.stack.postgres import DEBEZIUM, SHOP, dsn
+from spark_jobs.stack.postgres import DEBEZIUM, SHOP, connect, dsn
 from spark_jobs.stack.resnapshot import resnapshot
+from spark_jobs.stack.slot import lost, unread
 from spark_jobs.state.store import ControlStore
 from spark_jobs.state.types import utc_now
 from spark_jobs.storage.tables import read
 from tests.e2e import oracle
 from tests.e2e.corner_world import SECONDS, TABLES, Corner, assert_sound, large, values
+from tests.e2e.outgrown import outgrown_slots
 from tests.e2e.running import RunningStack
 
 pytestmark = pytest.mark.timeout(900)
@@ -220,7 +222,8 @@ def rows_of(corner: Corner, table: str, *columns: str) -> list[tuple[object, ...
 
 
 @pytest.mark.long
-def test_changes_lost_with_a_slot_are_captured_again(corner: Corner) -> None:
+@pytest.mark.parametrize("how", ["dropped", "outgrown"])
+def test_changes_lost_with_a_slot_are_captured_again(corner: Corner, how: str) -> None:
     for number in range(1, 7):
         corner.insert(id=number, body="as it was", price=number)
     corner.capture()
@@ -237,19 +240,33 @@ def test_changes_lost_with_a_slot_are_captured_again(corner: Corner) -> None:
 
             api.put(f"/connectors/{corner.name}/stop").raise_for_status()
             oracle.wait_until(lambda: are("STOPPED"), seconds=SECONDS, what="it has stopped")
-            oracle.wait_until(corner.slot_dropped, seconds=SECONDS, what="the slot is lost")
+            if how == "dropped":
+                oracle.wait_until(corner.slot_dropped, seconds=SECONDS, what="the slot is lost")
             corner.everywhere("DELETE FROM THE_TABLE WHERE id IN (4, 5)")
             corner.everywhere("UPDATE THE_TABLE SET price = 10 WHERE id = 1")
             corner.everywhere(
                 "DELETE FROM THE_TABLE WHERE id = 2",
                 "INSERT INTO THE_TABLE (id, body) VALUES (2, 'again'), (9, 'new')",
             )
+            role = dsn(corner.stack.settings, database=SHOP, role=DEBEZIUM)
+            if how == "outgrown":
+                with outgrown_slots(corner.stack.settings):
+                    oracle.wait_until(
+                        lambda: lost(role, corner.name), seconds=SECONDS, what="the slot is lost"
+                    )
             api.put(f"/connectors/{corner.name}/resume").raise_for_status()
-            oracle.wait_until(
-                lambda: are("RUNNING", "FAILED"), seconds=SECONDS, what="nothing passes in silence"
-            )
+            if how == "dropped":
+                oracle.wait_until(
+                    lambda: are("RUNNING", "FAILED"), seconds=SECONDS, what="the connector fails"
+                )
+            else:
+                log = corner.stack.stack.supervisor.part_log("connect")
+                waits = f"Cannot obtain valid replication slot '{corner.name}'"
+                oracle.wait_until(
+                    lambda: waits in log.read_text(), seconds=SECONDS, what="the connector waits"
+                )
+                assert not unread(role, corner.name)
 
-        role = dsn(corner.stack.settings, database=SHOP, role=DEBEZIUM)
         resnapshot(corner.stack.settings, dsn=role, connector=corner.name, slot=corner.name)
         gone = {4, 5}
         oracle.wait_until(
@@ -290,3 +307,31 @@ def test_changes_lost_with_a_slot_are_captured_again(corner: Corner) -> None:
         corner.everywhere("UPDATE THE_TABLE SET price = 11 WHERE id = 1")
         corner.wait_equal()
         assert_sound(corner, store, transactions=2)
+
+
+@pytest.mark.long
+def test_the_log_of_tables_that_are_not_captured_is_released(corner: Corner) -> None:
+    corner.insert(id=1)
+    corner.capture()
+    kept = b"SELECT pg_wal_lsn_diff(%s, restart_lsn) FROM pg_replication_slots WHERE slot_name = %s"
+    with connect(corner.stack.settings, SHOP) as database:
+        database.execute("CREATE TABLE busy (body TEXT)")
+        try:
+            database.execute(
+                "INSERT INTO busy SELECT repeat('x', 1000) FROM generate_series(1, 10000)"
+            )
+            ((end,),) = database.execute("SELECT pg_current_wal_lsn()").fetchall()
+
+            def megabytes() -> float:
+                ((found,),) = database.execute(kept, [end, corner.name]).fetchall()
+                return float(found) / 1e6
+
+            assert megabytes() > 10
+            oracle.wait_until(lambda: megabytes() < 1, seconds=SECONDS, what="the log is released")
+        finally:
+            database.execute("DROP TABLE busy")
+    # The stored offset has advanced as well: a slot that is ahead of it would be an error.
+    with corner.lagging():
+        corner.insert(id=2)
+    with following(corner):
+        corner.wait_equal()

@@ -6,9 +6,11 @@ import random
 import time
 from collections.abc import Callable
 
+import psycopg
 from confluent_kafka import KafkaException
 
 from spark_jobs.stack.kafka import admin
+from tests.e2e.outgrown import outgrown_slots
 from tests.walk.deploys import snapshot_again
 from tests.walk.faults import kill_part
 from tests.walk.work import database
@@ -70,8 +72,25 @@ def lose_offsets(world: World, rng: random.Random) -> str:
     return "lost"
 
 
+def outgrow_the_slot(world: World, rng: random.Random) -> str:
+    """Let the database remove log that Connect needs; a person reads every table again."""
+    world.running.stop("connect")
+    try:
+        with outgrown_slots(world.settings):
+            time.sleep(1)
+    except psycopg.Error:
+        return "unavailable"
+    finally:
+        world.running.start("connect")
+    time.sleep(rng.uniform(*_SNAPSHOT_SECONDS))
+    code, said = world.tidemark("status", "--check")
+    named = "changes-lost" in said
+    return f"{code}, named: {named}, {snapshot_again(world, rng)}"
+
+
 CAPTURE_STEPS: dict[str, Callable[[World, random.Random], str]] = {
     "kill Connect in a transaction": kill_in_a_transaction,
     "kill a snapshot": kill_a_snapshot,
     "lose Connect's offsets": lose_offsets,
+    "outgrow the slot": outgrow_the_slot,
 }

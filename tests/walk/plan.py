@@ -41,6 +41,7 @@ FAULTS = {
     "kill Connect in a transaction": 1,
     "kill a snapshot": 1,
     "lose Connect's offsets": 1,
+    "outgrow the slot": 1,
     "leave a transaction open": 2,
     "cut a part off": 3,
     "lose packets": 2,

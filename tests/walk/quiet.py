@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 
+from spark_jobs.stack.slot import connector_slot_lost
 from tests.e2e import oracle
 from tests.e2e.soundness import assert_sound, wait_drained
 from tests.walk.world import PARTS, World
@@ -34,6 +35,10 @@ def settle(world: World) -> dict[str, float]:
     # What a step declared while a part was down.
     code, output = world.tidemark("apply", "--yes")
     assert code == 0, output
+    if connector_slot_lost(world.settings):
+        reason = ("--reason", "a quiet point of the walk")
+        code, output = world.tidemark("source", "resnapshot", "--run", *reason)
+        assert code == 0, output
     if world.snapshot_again:
         reason = ("--reason", "a quiet point of the walk")
         code, output = world.tidemark("source", "delete-backfill", "--run", "--let-pass", *reason)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from spark_jobs.state.progress import StreamProgress
 
 _SILENT, _REFUSED = "stream-silent", "stream-refused"
-_CONNECTOR = "connector-failed"
+_CONNECTOR, _SLOT = "connector-failed", "changes-lost"
 # Text by health, before the time of the last heartbeat.
 _GONE = {"silent": "last seen", "down": "should run and stopped"}
 _WRONG = frozenset({"failed", "refused", "blocked"})
@@ -65,7 +65,7 @@ def troubles(project: OpenProject, *, now: datetime) -> list[Trouble]:
 
 def first_to_solve(found: Sequence[Trouble]) -> Trouble:
     """The problem that probably causes the others: the one nearest to the sources."""
-    order = (_CONNECTOR, _SILENT, _REFUSED, _DRIFT)
+    order = (_SLOT, _CONNECTOR, _SILENT, _REFUSED, _DRIFT)
     return min(found, key=lambda one: order.index(one.runbook) if one.runbook in order else 9)
 
 
@@ -118,14 +118,19 @@ def _behind(project: OpenProject, now: datetime) -> Iterator[Trouble]:
 def _capture(project: OpenProject) -> Iterator[Trouble]:
     """The connector, if it failed or missed changes."""
     from spark_jobs.definitions.vocabulary import SourceFormat
-    from spark_jobs.stack.connector import CONNECTOR
+    from spark_jobs.stack.connector import CONNECTOR, SLOT
     from spark_jobs.stack.skipped import capture_problem
+    from spark_jobs.stack.slot import connector_slot_lost
 
+    name = f"connector {CONNECTOR}"
     sources = project.manifest.sources.values()
-    if any(source.format is SourceFormat.DEBEZIUM for source in sources):
-        problem = capture_problem(project.settings)
-        if problem is not None:
-            yield Trouble(f"connector {CONNECTOR}", problem, _CONNECTOR)
+    if not any(source.format is SourceFormat.DEBEZIUM for source in sources):
+        return
+    if connector_slot_lost(project.settings):
+        what = f"PostgreSQL has removed log that slot {SLOT!r} needed, so changes are lost"
+        yield Trouble(name, what, _SLOT)
+    elif (problem := capture_problem(project.settings)) is not None:
+        yield Trouble(name, problem, _CONNECTOR)
 
 
 def _troubles(

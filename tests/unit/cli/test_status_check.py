@@ -149,6 +149,20 @@ def test_changes_that_the_connector_left_out_are_named(project: Path, store: Con
     assert check(project).exit_code == 0
 
 
+def test_a_lost_slot_is_named_although_the_connector_runs(
+    project: Path, store: ControlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in EXPECTED:
+        store.record_progress(report(name))
+    monkeypatch.setattr("spark_jobs.stack.slot.connector_slot_lost", lambda _: True)
+    done = check(project)
+    assert done.exit_code == 1
+    assert done.stdout.strip() == (
+        "connector shop: PostgreSQL has removed log that slot 'tidemark' needed, so changes are "
+        "lost; see docs/runbooks/changes-lost.md"
+    )
+
+
 # Long ago, so that a slow machine sees the same hour.
 OLD = {"heartbeat_at": utc_now() - timedelta(hours=5, minutes=1)}
 
@@ -261,7 +275,8 @@ def test_publications_and_verdicts_whose_events_wait_are_named(
 
 
 def test_the_cause_nearest_to_the_sources_is_solved_first():
-    books = ("continuous-view", "sink-behind", "stream-refused", "connector-failed")
+    books = ("continuous-view", "stream-refused", "connector-failed", "changes-lost")
     found = [Trouble(f"table {number}", "is late", book) for number, book in enumerate(books)]
-    assert first_to_solve(found).runbook == "connector-failed"
-    assert first_to_solve(found[:2]) == found[0]
+    assert first_to_solve(found).runbook == "changes-lost"
+    assert first_to_solve(found[:3]).runbook == "connector-failed"
+    assert first_to_solve(found[:1]) == found[0]

@@ -1,4 +1,4 @@
-"""A slot without a reader is found, unless its role reads tables meanwhile."""
+"""A slot without a reader is found, unless its role reads tables meanwhile; so is a lost one."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from spark_jobs.stack.slot import unread
+from spark_jobs.stack.slot import lost, unread
 
 SLOT = ROLE = "slot_reader"
 
@@ -19,7 +19,7 @@ def address(postgres_socket: Path) -> Iterator[str]:
     server = f"host={postgres_socket} dbname=postgres user="
     with psycopg.connect(f"{server}tidemark", autocommit=True) as connection:
         connection.execute(f"CREATE ROLE {ROLE} LOGIN REPLICATION".encode())
-        connection.execute("SELECT pg_create_physical_replication_slot(%s)", [SLOT])
+        connection.execute("SELECT pg_create_physical_replication_slot(%s, true)", [SLOT])
         yield server + ROLE
         connection.execute("SELECT pg_drop_replication_slot(%s)", [SLOT])
         connection.execute(f"DROP ROLE {ROLE}".encode())
@@ -40,3 +40,23 @@ def test_a_snapshot_holds_a_transaction(address: str) -> None:
 
 def test_a_slot_that_does_not_exist_yet(address: str) -> None:
     assert not unread(address, "absent")
+
+
+def test_a_slot_whose_log_was_removed_is_lost_and_has_no_reader_to_wait_for(
+    address: str, postgres_socket: Path
+) -> None:
+    assert unread(address, SLOT)
+    assert not lost(address, SLOT)
+    server = f"host={postgres_socket} dbname=postgres user=tidemark"
+    with psycopg.connect(server, autocommit=True) as database:
+        database.execute("ALTER SYSTEM SET max_slot_wal_keep_size = '1MB'")
+        database.execute("SELECT pg_reload_conf()")
+        for _ in range(3):
+            database.execute("SELECT pg_logical_emit_message(true, 'noise', 'x')")
+            database.execute("SELECT pg_switch_wal()")
+        database.execute("CHECKPOINT")
+        database.execute("ALTER SYSTEM RESET max_slot_wal_keep_size")
+        database.execute("SELECT pg_reload_conf()")
+    assert lost(address, SLOT)
+    assert not unread(address, SLOT)
+    assert not lost(address, "absent")
