@@ -7,8 +7,11 @@ own sets change 0.1 % of the orders; here the share is a parameter.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +23,8 @@ from benchmarks.tpch.duck import Duck
 from benchmarks.tpch.tables import KEYS, table, versions
 
 SHARES = (0.001, 0.01, 0.1, 0.5)
+# Rows of a table in one merge, about; 8 million lines are 2 to 3 GB in memory.
+MERGED_ROWS = 8_000_000
 _DAYS = 30
 _INSERTED = {
     "orders": """
@@ -158,14 +163,36 @@ def _money(cents: pa.Array) -> pa.Array:
 
 def _delete(lake: Path, name: str, picks: pa.Table) -> None:
     key = KEYS[name][0]
-    merge = table(lake, name).merge(
-        picks.select(["orderkey"]), f"t.{key} = s.orderkey", source_alias="s", target_alias="t"
-    )
-    merge.when_matched_delete().execute()
+    rows = pa.table({key: picks.column("orderkey")})
+    for part, bounds in _parts(lake, name, rows):
+        same = f"t.{key} = s.{key} AND {bounds}"
+        merge = table(lake, name).merge(part, same, source_alias="s", target_alias="t")
+        merge.when_matched_delete().execute()
 
 
 def _update(lake: Path, name: str, rows: pa.Table) -> None:
-    same = " AND ".join(f"t.{key} = s.{key}" for key in KEYS[name])
     values = {one: f"s.{one}" for one in rows.column_names if one not in KEYS[name]}
-    merge = table(lake, name).merge(rows, same, source_alias="s", target_alias="t")
-    merge.when_matched_update(values).execute()
+    for part, bounds in _parts(lake, name, rows):
+        same = " AND ".join([*(f"t.{key} = s.{key}" for key in KEYS[name]), bounds])
+        merge = table(lake, name).merge(part, same, source_alias="s", target_alias="t")
+        merge.when_matched_update(values).execute()
+
+
+def _parts(lake: Path, name: str, rows: pa.Table) -> Iterator[tuple[pa.Table, str]]:
+    """Rows in parts by ranges of the first key, each with a condition on the target.
+
+    For a table with a change feed, delta-rs holds all rows of the files that it reads in memory.
+    """
+    key = KEYS[name][0]
+    ordered = rows.sort_by(key)
+    keys = ordered[key].to_numpy()
+    first, last = int(keys[0]), int(keys[-1])
+    found = Duck(lake).connection.execute(
+        f"SELECT count(*) FROM bronze.{name} WHERE {key} BETWEEN {first} AND {last}"
+    )
+    count = math.ceil(found.fetchall()[0][0] / MERGED_ROWS)
+    bounds = np.searchsorted(keys, np.linspace(first, last + 1, count + 1))
+    for begin, end in pairwise(bounds.tolist()):
+        if end > begin:
+            condition = f"t.{key} BETWEEN {keys[begin]} AND {keys[end - 1]}"
+            yield ordered.slice(begin, end - begin), condition
