@@ -44,6 +44,10 @@ from spark_jobs.storage.policy import batch_limit
 from spark_jobs.storage.streams import create_stream_table
 from spark_jobs.storage.writer import add_columns
 
+# Limits of a client on a silent connection: of the consumers, which occupy tasks meanwhile, and of
+# the driver's client, which asks for the newest offsets. Kafka's defaults are 30 and 60 seconds.
+REQUEST_SECONDS, CALL_SECONDS = 10, 20
+
 
 @dataclass(frozen=True)
 class BronzeFlow:
@@ -109,6 +113,8 @@ class BronzeFlow:
             .option("maxRecordsPerPartition", share)
             # Skip records of aborted transactions.
             .option("kafka.isolation.level", "read_committed")
+            .option("kafka.request.timeout.ms", REQUEST_SECONDS * 1000)
+            .option("kafka.default.api.timeout.ms", CALL_SECONDS * 1000)
             .load()
         )
         landing = Landing(

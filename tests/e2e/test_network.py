@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import psutil
 import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import OperationalError
 
+from spark_jobs.stack.catalog import make_topics
 from spark_jobs.stack.spark_connect import connect_url
+from spark_jobs.stack.stack import write_manifest
 from spark_jobs.state.engine import make_engine
 from spark_jobs.storage.session import remote_session
-from tests.e2e.running import RunningStack, own_settings, remove
+from tests.e2e.running import QUICK, RunningStack, own_settings, remove, write_files
+from tests.e2e.topic_world import SOURCE, Events
 from tests.walk.network import Network, network
 
 pytestmark = pytest.mark.long
@@ -69,3 +73,40 @@ def test_a_silent_connection_to_the_control_database_is_replaced(
         assert time.monotonic() - began < SECONDS
     finally:
         engine.dispose()
+
+
+def test_streams_replace_silent_connections_to_the_broker(
+    filtered: Network, tmp_path: Path
+) -> None:
+    topics = [f"topic_{number}" for number in range(12)]
+    write_files(tmp_path, {f"sources/{one}.yml": SOURCE.format(name=one) for one in topics})
+    events = Events(RunningStack(own_settings(tmp_path, secured=False, streams=QUICK)))
+
+    def send(first: int) -> None:
+        """Send ten records to each topic, and wait until bronze has all so far."""
+        for topic in topics:
+            events.send(topic, 0, range(first, first + 10))
+        for topic in topics:
+            events.wait_read(topic, {0: list(range(first + 10))})
+
+    try:
+        events.running.up("kafka")
+        write_manifest(events.settings)
+        make_topics(events.settings)
+        events.running.start("streams")
+        send(0)
+        pid = events.running.part("streams").pid
+        assert pid
+        parent = psutil.Process(pid)
+        port = events.settings.ports.kafka
+        silent = sum(
+            filtered.forget(one, port) for one in (parent, *parent.children(recursive=True))
+        )
+        # Each stream has a connection of its own, and its tasks have others.
+        assert silent > len(topics)
+        began = time.monotonic()
+        send(10)
+        print(f"{silent} silent connections: {time.monotonic() - began:.0f} s")
+        assert time.monotonic() - began < SECONDS
+    finally:
+        remove(events.settings)
