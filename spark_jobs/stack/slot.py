@@ -57,9 +57,10 @@ def lost(address: str, slot: str) -> bool:
 
 
 def connector_slot_lost(settings: Settings) -> bool:
-    """Whether the connector's slot is lost, as far as the database tells."""
+    """Whether the connector's slot is lost; False if the database does not answer."""
     try:
-        return lost(connector_dsn(settings), SLOT)
+        address = settings.source_database or dsn(settings, database=SHOP, role=DEBEZIUM)
+        return lost(address, SLOT)
     except (psycopg.Error, SecretMissingError):
         return False
 

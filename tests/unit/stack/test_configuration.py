@@ -72,12 +72,16 @@ def test_the_connector_captures_the_database_that_is_reconciled(tmp_path, url, a
     assert "pw" not in str(config)
 
 
-def test_the_connector_loses_nothing_by_default_settings(settings):
+def test_the_connector_loses_nothing_by_default_settings(settings, tmp_path):
     config = connector_config(settings, ["public.orders", "public.users"])
     assert config["table.include.list"] == r"public\.orders,public\.users"
     assert config["skipped.operations"] == "none"
     assert config["offset.mismatch.strategy"] == "trust_offset"
     assert int(config["heartbeat.interval.ms"]) > 0
+    # Its own messages are in no topic, of a worker elsewhere neither.
+    elsewhere = load_settings(tmp_path, kafka_connect={"url": "http://connect"})
+    for one in (config, connector_config(elsewhere, ["public.orders"])):
+        assert f"'{one['message.prefix.exclude.list']}'" in one["heartbeat.action.query"]
 
 
 def test_the_project_of_the_repository_captures_the_shop(project_manifest):
