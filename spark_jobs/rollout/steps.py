@@ -104,7 +104,7 @@ class Carrier:
     def _streams_run(self) -> bool:
         now = utc_now()
         return any(
-            now - row.heartbeat_at < ALIVE and row.state is not StreamState.STOPPED
+            row.state is not StreamState.STOPPED and row.heard(now=now, within=ALIVE)
             for row in self.store.progress()
             if not row.query.startswith(SINK_PREFIX)
         )

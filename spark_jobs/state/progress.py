@@ -59,9 +59,17 @@ class StreamProgress:
     error: str | None = None
     deployment: int | None = None
 
+    def heard(self, *, now: datetime, within: timedelta) -> bool:
+        """Whether the last heartbeat is recent.
+
+        One far in the future is not: the clock was set back, and a query that runs has already
+        reported since.
+        """
+        return abs(now - self.heartbeat_at) <= within
+
     def stale(self, *, now: datetime, after: timedelta) -> bool:
         """Whether a heartbeat is overdue; a query that was stopped on purpose is never stale."""
-        return self.state is not StreamState.STOPPED and now - self.heartbeat_at > after
+        return self.state is not StreamState.STOPPED and not self.heard(now=now, within=after)
 
     def health(self, *, now: datetime, after: timedelta, on_purpose: bool) -> str:
         """The query's state, or ``silent`` or ``down``.
@@ -71,7 +79,7 @@ class StreamProgress:
             after: how long a query may be silent, and an application may take to restart.
             on_purpose: whether a person stopped the application.
         """
-        if now - self.heartbeat_at <= after:
+        if self.heard(now=now, within=after):
             return self.state.value
         if self.state is StreamState.STOPPED:
             return self.state.value if on_purpose else "down"

@@ -126,7 +126,7 @@ def _streams_run(context: GoldContext) -> bool:
     return any(
         row.query.startswith(f"{Layer.SILVER}.")
         and row.state is StreamState.RUNNING
-        and now - row.heartbeat_at < HEARTBEAT_TIMEOUT
+        and row.heard(now=now, within=HEARTBEAT_TIMEOUT)
         for row in context.store.progress()
     )
 

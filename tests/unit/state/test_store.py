@@ -324,6 +324,9 @@ def test_reports_are_recorded_together_or_not_at_all(store: ControlStore) -> Non
         (StreamState.RUNNING, 61, True),
         (StreamState.FAILED, 61, True),
         (StreamState.STOPPED, 999, False),
+        # The host's clock was set back.
+        (StreamState.RUNNING, -59, False),
+        (StreamState.RUNNING, -61, True),
     ],
 )
 def test_staleness_is_silence_of_what_should_run(
@@ -331,7 +334,10 @@ def test_staleness_is_silence_of_what_should_run(
 ) -> None:
     entry = StreamProgress(query="q", batch_id=0, records=0, at=NOW, heartbeat_at=NOW, state=state)
     now = NOW + timedelta(seconds=age)
-    assert entry.stale(now=now, after=timedelta(minutes=1)) is stale
+    minute = timedelta(minutes=1)
+    assert entry.stale(now=now, after=minute) is stale
+    found = entry.health(now=now, after=minute, on_purpose=True)
+    assert found == ("silent" if stale else state.value)
 
 
 # Times.
