@@ -28,6 +28,8 @@ TOPIC_PREFIX = "shop"
 SLOT = "tidemark"
 HEARTBEAT_MILLISECONDS = 5000
 SIGNAL_MILLISECONDS = 1000
+# One file of PostgreSQL's log, which removes whole files.
+KEPT_BYTES = 16 * 1024 * 1024
 # Prefix of this project's logical messages in the database log, which only advance positions.
 MESSAGE_PREFIX = "tidemark"
 POSTGRES_PORT = 5432
@@ -77,13 +79,26 @@ def connector_config(settings: Settings, tables: Iterable[str]) -> dict[str, str
         # While the captured tables are quiet, PostgreSQL sends nothing of other tables' changes, so
         # the slot would keep their log. A message of our own lets it advance.
         "heartbeat.interval.ms": str(HEARTBEAT_MILLISECONDS),
-        "heartbeat.action.query": f"SELECT pg_logical_emit_message(false, '{MESSAGE_PREFIX}', '')",
+        "heartbeat.action.query": advance(SLOT),
         "message.prefix.exclude.list": MESSAGE_PREFIX,
         # A slot that was recreated behind the stored offset means lost changes: fail.
         "offset.mismatch.strategy": "trust_offset",
         "topic.creation.default.replication.factor": str(settings.local.kafka_brokers),
         "topic.creation.default.partitions": str(DEFAULT_PARTITIONS),
     }
+
+
+def advance(slot: str) -> str:
+    """SQL that writes a message if a slot keeps log that its connector has not confirmed.
+
+    The message is a transaction: the read-only incremental snapshot fails at one without. Each one
+    is two records of the topic of transactions.
+    """
+    return (
+        f"SELECT pg_logical_emit_message(true, '{MESSAGE_PREFIX}', '') FROM pg_replication_slots "
+        f"WHERE slot_name = '{slot}' "
+        f"AND pg_wal_lsn_diff(pg_current_wal_lsn(), confirmed_flush_lsn) > {KEPT_BYTES}"
+    )
 
 
 def signal_config(settings: Settings) -> dict[str, str]:

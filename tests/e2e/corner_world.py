@@ -39,7 +39,7 @@ from spark_jobs.silver.check.reconcile import reconcile_silver
 from spark_jobs.silver.check.transactions import incomplete_transactions
 from spark_jobs.silver.flow import SilverFlow
 from spark_jobs.stack.connect import client, states
-from spark_jobs.stack.connector import connector_config
+from spark_jobs.stack.connector import advance, connector_config
 from spark_jobs.stack.kafka import admin
 from spark_jobs.stack.postgres import DEBEZIUM, SHOP, dsn
 from spark_jobs.stack.resnapshot import drop_slot
@@ -116,6 +116,7 @@ class Corner:
         config = connector_config(self.stack.settings, tables) | {
             "topic.prefix": self.name,
             "slot.name": self.name,
+            "heartbeat.action.query": advance(self.name),
             # Signals by a table of the database, as for connectors that run elsewhere.
             "read.only": "false",
             "signal.enabled.channels": "source",
