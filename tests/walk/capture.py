@@ -10,15 +10,17 @@ import psycopg
 from confluent_kafka import KafkaException
 
 from spark_jobs.stack.kafka import admin
+from spark_jobs.stack.slot import connector_slot_lost
 from tests.e2e.outgrown import outgrown_slots
 from tests.walk.deploys import snapshot_again
 from tests.walk.faults import kill_part
 from tests.walk.work import database
-from tests.walk.world import World
+from tests.walk.world import WalkFailedError, World
 
 _ROWS = 20_000
 _SNAPSHOT_SECONDS = (0.5, 6)
 _KAFKA_SECONDS = 20
+_NAMED_SECONDS = 60
 
 
 def kill_in_a_transaction(world: World, rng: random.Random) -> str:
@@ -72,8 +74,17 @@ def lose_offsets(world: World, rng: random.Random) -> str:
     return "lost"
 
 
+def _slot_is_named(world: World) -> bool:
+    _, said = world.tidemark("status", "--check")
+    return "changes-lost" in said
+
+
 def outgrow_the_slot(world: World, rng: random.Random) -> str:
-    """Let the database remove log that Connect needs; a person reads every table again."""
+    """Let the database remove log that Connect needs; a person reads every table again.
+
+    Raises:
+        WalkFailedError: ``status --check`` does not name the lost slot.
+    """
     world.running.stop("connect")
     try:
         with outgrown_slots(world.settings):
@@ -83,9 +94,12 @@ def outgrow_the_slot(world: World, rng: random.Random) -> str:
     finally:
         world.running.start("connect")
     time.sleep(rng.uniform(*_SNAPSHOT_SECONDS))
-    code, said = world.tidemark("status", "--check")
-    named = "changes-lost" in said
-    return f"{code}, named: {named}, {snapshot_again(world, rng)}"
+    # The step before may have cut the database off for a while.
+    deadline = time.monotonic() + _NAMED_SECONDS
+    while not (named := _slot_is_named(world)) and connector_slot_lost(world.settings):
+        if time.monotonic() > deadline:
+            raise WalkFailedError("status --check does not name the lost slot")
+    return f"named: {named}, {snapshot_again(world, rng)}"
 
 
 CAPTURE_STEPS: dict[str, Callable[[World, random.Random], str]] = {

@@ -32,15 +32,15 @@ def settle(world: World) -> dict[str, float]:
         world.network.restore()
     stack.wait_ready(*PARTS, seconds=READY_SECONDS)
     ready = time.monotonic()
+    reason = ("--reason", "a quiet point of the walk")
+    if connector_slot_lost(world.settings):
+        world.snapshot_again = True
+        code, output = world.tidemark("source", "resnapshot", "--run", *reason)
+        assert code == 0, output
     # What a step declared while a part was down.
     code, output = world.tidemark("apply", "--yes")
     assert code == 0, output
-    if connector_slot_lost(world.settings):
-        reason = ("--reason", "a quiet point of the walk")
-        code, output = world.tidemark("source", "resnapshot", "--run", *reason)
-        assert code == 0, output
     if world.snapshot_again:
-        reason = ("--reason", "a quiet point of the walk")
         code, output = world.tidemark("source", "delete-backfill", "--run", "--let-pass", *reason)
         assert code == 0, output
         world.snapshot_again = False
