@@ -107,3 +107,23 @@ def running_postgres(*, loopback: bool) -> Iterator[Postgres]:
             yield Postgres(home, port)
         finally:
             run("pg_ctl", "-D", data, "-w", "-m", "immediate", "stop")
+
+
+@contextmanager
+def outgrown_slots(database: psycopg.Connection) -> Iterator[None]:
+    """The server has removed log that idle replication slots still need.
+
+    Args:
+        database: a superuser's connection in autocommit mode.
+    """
+    database.execute("ALTER SYSTEM SET max_slot_wal_keep_size = '1MB'")
+    database.execute("SELECT pg_reload_conf()")
+    try:
+        for _ in range(3):
+            database.execute("SELECT pg_logical_emit_message(true, 'noise', 'x')")
+            database.execute("SELECT pg_switch_wal()")
+        database.execute("CHECKPOINT")
+        yield
+    finally:
+        database.execute("ALTER SYSTEM RESET max_slot_wal_keep_size")
+        database.execute("SELECT pg_reload_conf()")

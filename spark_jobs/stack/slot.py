@@ -13,7 +13,6 @@ import psycopg
 from psycopg.conninfo import make_conninfo
 
 from spark_jobs.access import timeouts
-from spark_jobs.access.errors import SecretMissingError
 from spark_jobs.access.secrets import read_secret
 from spark_jobs.settings import Settings
 from spark_jobs.stack.connector import SLOT
@@ -56,12 +55,11 @@ def lost(address: str, slot: str) -> bool:
     return _holds(_LOST, address, slot)
 
 
-def connector_slot_lost(settings: Settings) -> bool:
-    """Whether the connector's slot is lost; False if the database does not answer."""
+def connector_slot_lost(address: str | None) -> bool:
+    """Whether the connector's slot is lost; False if its database is unknown or does not answer."""
     try:
-        address = settings.source_database or dsn(settings, database=SHOP, role=DEBEZIUM)
-        return lost(address, SLOT)
-    except (psycopg.Error, SecretMissingError):
+        return address is not None and lost(address, SLOT)
+    except psycopg.Error:
         return False
 
 

@@ -29,8 +29,8 @@ from spark_jobs.state.types import utc_now
 from spark_jobs.storage.tables import read
 from tests.e2e import oracle
 from tests.e2e.corner_world import SECONDS, TABLES, Corner, assert_sound, large, values
-from tests.e2e.outgrown import outgrown_slots
 from tests.e2e.running import RunningStack
+from tests.servers import outgrown_slots
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -250,7 +250,7 @@ def test_changes_lost_with_a_slot_are_captured_again(corner: Corner, how: str) -
             )
             role = dsn(corner.stack.settings, database=SHOP, role=DEBEZIUM)
             if how == "outgrown":
-                with outgrown_slots(corner.stack.settings):
+                with connect(corner.stack.settings, SHOP) as database, outgrown_slots(database):
                     oracle.wait_until(
                         lambda: lost(role, corner.name), seconds=SECONDS, what="the slot is lost"
                     )

@@ -9,9 +9,11 @@ from collections.abc import Callable
 import psycopg
 from confluent_kafka import KafkaException
 
+from spark_jobs.serving.source_dsn import source_dsn
 from spark_jobs.stack.kafka import admin
+from spark_jobs.stack.postgres import SHOP, connect
 from spark_jobs.stack.slot import connector_slot_lost
-from tests.e2e.outgrown import outgrown_slots
+from tests.servers import outgrown_slots
 from tests.walk.deploys import snapshot_again
 from tests.walk.faults import kill_part
 from tests.walk.work import database
@@ -87,7 +89,7 @@ def outgrow_the_slot(world: World, rng: random.Random) -> str:
     """
     world.running.stop("connect")
     try:
-        with outgrown_slots(world.settings):
+        with connect(world.settings, SHOP) as source, outgrown_slots(source):
             time.sleep(1)
     except psycopg.Error:
         return "unavailable"
@@ -96,7 +98,7 @@ def outgrow_the_slot(world: World, rng: random.Random) -> str:
     time.sleep(rng.uniform(*_SNAPSHOT_SECONDS))
     # The step before may have cut the database off for a while.
     deadline = time.monotonic() + _NAMED_SECONDS
-    while not (named := _slot_is_named(world)) and connector_slot_lost(world.settings):
+    while not (named := _slot_is_named(world)) and connector_slot_lost(source_dsn(world.settings)):
         if time.monotonic() > deadline:
             raise WalkFailedError("status --check does not name the lost slot")
     return f"named: {named}, {snapshot_again(world, rng)}"

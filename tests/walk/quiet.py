@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 
+from spark_jobs.serving.source_dsn import source_dsn
 from spark_jobs.stack.slot import connector_slot_lost
 from tests.e2e import oracle
 from tests.e2e.soundness import assert_sound, wait_drained
@@ -33,7 +34,7 @@ def settle(world: World) -> dict[str, float]:
     stack.wait_ready(*PARTS, seconds=READY_SECONDS)
     ready = time.monotonic()
     reason = ("--reason", "a quiet point of the walk")
-    if connector_slot_lost(world.settings):
+    if connector_slot_lost(source_dsn(world.settings)):
         world.snapshot_again = True
         code, output = world.tidemark("source", "resnapshot", "--run", *reason)
         assert code == 0, output

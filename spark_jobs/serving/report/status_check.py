@@ -118,6 +118,7 @@ def _behind(project: OpenProject, now: datetime) -> Iterator[Trouble]:
 def _capture(project: OpenProject) -> Iterator[Trouble]:
     """The connector, if it failed or missed changes."""
     from spark_jobs.definitions.vocabulary import SourceFormat
+    from spark_jobs.serving.source_dsn import source_dsn
     from spark_jobs.stack.connector import CONNECTOR, SLOT
     from spark_jobs.stack.skipped import capture_problem
     from spark_jobs.stack.slot import connector_slot_lost
@@ -126,7 +127,7 @@ def _capture(project: OpenProject) -> Iterator[Trouble]:
     sources = project.manifest.sources.values()
     if not any(source.format is SourceFormat.DEBEZIUM for source in sources):
         return
-    if connector_slot_lost(project.settings):
+    if connector_slot_lost(source_dsn(project.settings)):
         what = f"PostgreSQL has removed log that slot {SLOT!r} needed, so changes are lost"
         yield Trouble(name, what, _SLOT)
     elif (problem := capture_problem(project.settings)) is not None:

@@ -9,6 +9,7 @@ import psycopg
 import pytest
 
 from spark_jobs.stack.slot import lost, unread
+from tests.servers import outgrown_slots
 
 SLOT = ROLE = "slot_reader"
 
@@ -48,15 +49,8 @@ def test_a_slot_whose_log_was_removed_is_lost_and_has_no_reader_to_wait_for(
     assert unread(address, SLOT)
     assert not lost(address, SLOT)
     server = f"host={postgres_socket} dbname=postgres user=tidemark"
-    with psycopg.connect(server, autocommit=True) as database:
-        database.execute("ALTER SYSTEM SET max_slot_wal_keep_size = '1MB'")
-        database.execute("SELECT pg_reload_conf()")
-        for _ in range(3):
-            database.execute("SELECT pg_logical_emit_message(true, 'noise', 'x')")
-            database.execute("SELECT pg_switch_wal()")
-        database.execute("CHECKPOINT")
-        database.execute("ALTER SYSTEM RESET max_slot_wal_keep_size")
-        database.execute("SELECT pg_reload_conf()")
+    with psycopg.connect(server, autocommit=True) as database, outgrown_slots(database):
+        pass
     assert lost(address, SLOT)
     assert not unread(address, SLOT)
     assert not lost(address, "absent")
