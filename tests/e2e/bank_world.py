@@ -21,6 +21,7 @@ from spark_jobs.names import Layer, TableName
 from spark_jobs.stack.environment import stack_environment
 from spark_jobs.stack.postgres import connect, dsn
 from spark_jobs.storage.lake import Lake
+from tests.e2e import oracle
 from tests.e2e.running import TIDEMARK, RunningStack, kill, write_files
 
 TABLES = ("accounts", "tellers", "branches")
@@ -83,6 +84,7 @@ class Bank:
     accounts: int = 500
     done: Counter[str] = field(default_factory=Counter)
     commits: list[float] = field(default_factory=list)
+    _versions: dict[str, list[dict[str, tuple[int, int]]]] = field(default_factory=dict)
 
     @property
     def rows(self) -> dict[str, int]:
@@ -229,8 +231,8 @@ class Bank:
         place = Lake(self.running.settings.lake).location(TableName(Layer.GOLD, view))
         if not DeltaTable.is_deltatable(place):
             return []
-        found = []
-        for version in range(DeltaTable(place).version() + 1):
+        found = self._versions.setdefault(view, [])
+        for version in range(len(found), DeltaTable(place).version() + 1):
             rows = DeltaTable(place, version=version).to_pyarrow_table().to_pylist()
             found.append({row["name"]: (row["total"] or 0, row["number"]) for row in rows})
         return [one for one in found if one]
@@ -258,10 +260,11 @@ class Bank:
 
     def wait_more_than(self, number: int, *, view: str, seconds: float) -> None:
         """Wait until more than this number of versions of a view were published."""
-        deadline = time.monotonic() + seconds
-        while len(self.versions(view)) <= number:
-            assert time.monotonic() < deadline, f"{view} has {len(self.versions(view))} versions"
-            time.sleep(0.5)
+        oracle.wait_until(
+            lambda: len(self.versions(view)) > number,
+            seconds=seconds,
+            what=f"more than {number} versions of {view}",
+        )
 
     def wait_shown(self, view: str, *, seconds: float) -> float:
         """Wait until a view equals the database; returns the duration."""

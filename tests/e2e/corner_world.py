@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import random
 import string
-import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
@@ -196,10 +195,13 @@ class Corner:
 
     def wait_equal(self) -> None:
         """Wait until silver equals Postgres, and show the difference otherwise."""
-        deadline = time.monotonic() + SECONDS
         for table in TABLES:
-            while self.silver(table) != self.postgres(table) and time.monotonic() < deadline:
-                time.sleep(0.5)
+            with suppress(AssertionError):
+                oracle.wait_until(
+                    lambda table=table: self.silver(table) == self.postgres(table),
+                    seconds=SECONDS,
+                    what=f"{table} equals its table in Postgres",
+                )
             assert self.silver(table) == self.postgres(table)
 
 

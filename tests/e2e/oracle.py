@@ -164,13 +164,13 @@ def _key(row: Row, sink: SinkEntry) -> Key:
 
 
 def wait_until(holds: Callable[[], bool], *, seconds: float, what: str) -> None:
-    """Poll until a condition is true; the polls take at most half of the time of one core."""
+    """Poll until a condition is true; the polls take at most a quarter of the time of one core."""
     began = time.monotonic()
     deadline = began + seconds
     while not holds():
         now = time.monotonic()
         assert now < deadline, f"not within {seconds:.0f} s: {what}"
-        time.sleep(max(POLL_SECONDS, now - began))
+        time.sleep(max(POLL_SECONDS, 3 * (now - began)))
         began = time.monotonic()
 
 
