@@ -79,6 +79,10 @@ def _in_duckdb(query: exp.Expr) -> str:
     for added in reversed(list(query.find_all(exp.TsOrDsAdd))):
         # A date and an interval are a timestamp here, and a date in Spark.
         added.replace(exp.cast(added.copy(), exp.DType.DATE))
+    for counted in reversed(list(query.find_all(exp.CountIf))):
+        # NULL here if no condition is known, and 0 in Spark.
+        condition = exp.func("IF", counted.this.copy(), exp.Literal.number(1), exp.null())
+        counted.replace(exp.Count(this=condition))
     return query.sql(dialect="duckdb")
 
 

@@ -192,11 +192,13 @@ class Grammar:
             values[at] = self._window(columns, kinds[at])
             more = [i for i, kind in enumerate(kinds) if kind == INT and i > at]
             for i in more:
-                values[i] = self._window(columns, INT) if self.rng.random() < 0.3 else values[i]
+                if self.rng.random() < 0.3:
+                    values[i] = self._of_peers(columns)
             query = self._select(values)
         query += f" FROM {text}{self._where(columns, depth - 1)}"
         if at is None or self.rng.random() < 0.15:
-            query += f" QUALIFY {self._place(columns)} <= {self.rng.randint(1, 2)}"
+            place = self._place(columns) if at is None else self._rank(columns)
+            query += f" QUALIFY {place} <= {self.rng.randint(1, 2)}"
         return query
 
     def _window(self, columns: Columns, kind: str) -> str:
@@ -235,11 +237,24 @@ class Grammar:
                 forms += [f"SUM({one}) OVER ({part} {by} BETWEEN 1 PRECEDING AND CURRENT ROW)"]
         return self.rng.choice(forms)
 
+    def _of_peers(self, columns: Columns) -> str:
+        """A window function with one value for all equal rows.
+
+        Two functions that number equal rows may number them differently, so that each result of
+        both is correct.
+        """
+        part = self._partition(columns)
+        forms = (f"COUNT(*) OVER ({part})", self._rank(columns))
+        return self.rng.choice(forms)
+
     def _place(self, columns: Columns) -> str:
         part = self._partition(columns)
         number = f"ROW_NUMBER() OVER ({part} {self._everything(columns)})"
+        return self.rng.choice((number, self._rank(columns)))
+
+    def _rank(self, columns: Columns) -> str:
         name = self.rng.choice(("RANK", "DENSE_RANK"))
-        return self.rng.choice((number, f"{name}() OVER ({part} {self._order(columns)})"))
+        return f"{name}() OVER ({self._partition(columns)} {self._order(columns)})"
 
     def _partition(self, columns: Columns) -> str:
         keys = [key for key, _ in self._keys(columns, self.rng.choice((1, 1, 1, 2)))]
