@@ -38,6 +38,8 @@ VIEWS = {
     "(SELECT o.user_id FROM bronze.orders AS o)",
     "sums": "SELECT o.user_id, COUNT(*) AS orders, SUM(o.amount) AS total "
     "FROM bronze.orders AS o GROUP BY o.user_id",
+    "extremes": "SELECT COUNT(*) AS orders, MIN(o.amount) AS least, MAX(o.amount) AS most "
+    "FROM bronze.orders AS o",
     "weights": "SELECT o.user_id, SUM(o.weight) AS weight "
     "FROM bronze.orders AS o GROUP BY o.user_id",
     "ranked": "SELECT o.order_id, RANK() OVER (PARTITION BY o.user_id ORDER BY o.amount) "
@@ -48,7 +50,7 @@ VIEWS = {
     "GROUP BY o.user_id ORDER BY total DESC, o.user_id LIMIT 2",
     "heaviest": "SELECT o.order_id, o.weight\nFROM bronze.orders AS o\n"
     "ORDER BY o.weight DESC, o.order_id LIMIT 2",
-    "everything": "SELECT\n  MAX(o.weight) AS most\nFROM bronze.orders AS o",
+    "everything": "SELECT\n  COUNT(DISTINCT o.weight) AS many\nFROM bronze.orders AS o",
     "numbered": "SELECT o.order_id,\n  ROW_NUMBER() OVER (ORDER BY o.order_id) AS place\n"
     "FROM bronze.orders AS o",
     "recent": "SELECT o.order_id FROM bronze.orders AS o WHERE o.order_id < UNIX_TIMESTAMP()",

@@ -33,6 +33,7 @@ SCRIPTED = (
     "outer_joined",
     "not_in",
     "sums",
+    "extremes",
     "ranked",
     "united",
     "best",

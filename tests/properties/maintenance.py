@@ -15,7 +15,7 @@ from spark_jobs.graph.clock import freeze_clock
 from spark_jobs.graph.dialect import parse, to_sql
 from spark_jobs.graph.functions import reads_clock
 from spark_jobs.graph.last_step import DeleteInsert
-from spark_jobs.graph.maintenance.delta import StateUpdate
+from spark_jobs.graph.maintenance.delta import StateRead, StateUpdate
 from spark_jobs.graph.maintenance.program import Program, derive
 from spark_jobs.graph.maintenance.query import build
 from spark_jobs.graph.maintenance.relation import When
@@ -209,10 +209,13 @@ class Maintained:
     def _change(self, program: Program) -> Multiset:
         """The change that the program computes; state may be in parts, and appended to."""
         for step in program.steps:
-            if isinstance(step, StateUpdate):
-                self._keep(step)
-            else:
-                self.engine.create(step.name, step.query)
+            match step:
+                case StateRead():
+                    self._read(step)
+                case StateUpdate():
+                    self._keep(step)
+                case _:
+                    self.engine.create(step.name, step.query)
         if program.change is None:
             return Counter()
         rows = self.engine.rows(program.change)
@@ -221,17 +224,21 @@ class Maintained:
         assert 0 not in found.values(), "a row that does not change"
         return found
 
+    def _read(self, step: StateRead) -> None:
+        name = step.state.table.replace(".", "_")
+        known = exp.select("*").from_(f"{name}_new")
+        self.engine.create(f"{name}_old", known if step.state.table in self.kept else step.content)
+        self.kept.add(step.state.table)
+
     def _keep(self, step: StateUpdate) -> None:
         table = step.state.table
         name = table.replace(".", "_")
-        known = exp.select("*").from_(f"{name}_new")
-        self.engine.create(f"{name}_old", known if table in self.kept else step.content)
         old = exp.select("*").from_(f"{name}_old")
-        self.kept.add(table)
-        if step.update is None or step.change is None:
+        if step.update is None:
             self.engine.create(f"{name}_new", old)
             return
         if table in self.in_parts and self.parts is not None and self.parts.random() < 0.7:
+            assert step.change is not None
             self.engine.create(f"{name}_new", exp.union(old, step.change, distinct=False))
             return
         self.engine.create(f"{name}_new", step.update)
@@ -240,6 +247,9 @@ class Maintained:
         """Split aggregate state into parts, before the program is derived for it."""
         for state in self.cutter.states if self.parts and self.engine.splits else ():
             name = state.table.replace(".", "_")
+            if state.has_extremes:
+                # Its only row is always rewritten.
+                continue
             if state.table in self.kept and state.table not in self.in_parts:
                 whole = exp.select("*").from_(f"{name}_new")
                 self.engine.create(f"{name}_parts", parts_of(state, whole))

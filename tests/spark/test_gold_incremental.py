@@ -45,14 +45,15 @@ VIEWS = {
     "ON u.user_id = o.user_id GROUP BY u.segment, o.status HAVING COUNT(*) > 0",
     "sums": "SELECT o.status, COUNT(*) AS orders, SUM(o.price) AS total, AVG(o.price) AS mean, "
     "COUNT(o.amount) AS known, SUM(o.amount) AS amount FROM silver.sales AS o GROUP BY o.status",
-    "everything": "SELECT COUNT(*) AS orders, SUM(o.price) AS total, AVG(o.amount) AS mean "
-    "FROM silver.sales AS o JOIN silver.people AS u ON u.user_id = o.user_id",
+    "distinct_rows": "SELECT DISTINCT o.status FROM silver.sales AS o",
     "best": "SELECT o.user_id, SUM(o.price) AS total FROM silver.sales AS o GROUP BY o.user_id "
     "ORDER BY total DESC, o.user_id LIMIT 2",
     "at_mean": "SELECT u.user_id FROM silver.people AS u JOIN (SELECT o.user_id, SUM(o.amount) "
     "AS total FROM silver.sales AS o GROUP BY o.user_id) AS s ON s.user_id = u.user_id "
     "WHERE s.total > 5",
-    "distinct_rows": "SELECT DISTINCT o.status FROM silver.sales AS o",
+    "everything": "SELECT COUNT(*) AS orders, SUM(o.price) AS total, AVG(o.amount) AS mean, "
+    "MIN(o.price) AS least, MAX(o.order_id) AS newest, MAX(u.segment) AS text "
+    "FROM silver.sales AS o JOIN silver.people AS u ON u.user_id = o.user_id",
     "without": "SELECT u.user_id FROM silver.people AS u WHERE NOT EXISTS "
     "(SELECT 1 FROM silver.sales AS o WHERE o.user_id = u.user_id)",
     "not_in": "SELECT u.user_id FROM silver.people AS u WHERE u.user_id NOT IN "

@@ -1,4 +1,4 @@
-"""Reads, writes and cleans up aggregate state: a hidden table of counts and sums per group.
+"""Reads, writes and cleans up aggregate state: a hidden table of counts, sums and extremes.
 
 A publication records the version of the table that belongs to it. Versions that were written by
 attempts that were never published are not read.

@@ -14,7 +14,7 @@ from spark_jobs.gold.compute.aggregate_state import (
 from spark_jobs.gold.compute.increment import Change
 from spark_jobs.gold.compute.protocol import Engine, Prepared
 from spark_jobs.gold.compute.relations import Relations
-from spark_jobs.graph.maintenance.delta import StateUpdate, Step
+from spark_jobs.graph.maintenance.delta import AnyStep, StateRead, StateUpdate
 from spark_jobs.graph.maintenance.relation import When
 from spark_jobs.names import TableVersion
 from spark_jobs.planning.work import WorkItem
@@ -71,12 +71,16 @@ def run(change: Change, engine: Engine, work: WorkItem) -> StagedChange:
 
 
 def _prepared(
-    step: Step | StateUpdate, engine: Engine, relations: Relations, work: WorkItem
+    step: AnyStep, engine: Engine, relations: Relations, work: WorkItem
 ) -> Prepared[_States]:
     """A function that runs a step and returns the versions of the aggregate state it wrote."""
-    if isinstance(step, StateUpdate):
-        return _state(step, engine, relations, work)
-    compute = engine.computed(step.name, step.query)
+    match step:
+        case StateRead():
+            compute = _read(step, engine, relations)
+        case StateUpdate():
+            return _update(step, engine, relations, work)
+        case _:
+            compute = engine.computed(step.name, step.query)
 
     def run_step() -> _States:
         compute()
@@ -85,18 +89,23 @@ def _prepared(
     return run_step
 
 
-def _state(
+def _read(step: StateRead, engine: Engine, relations: Relations) -> Prepared[None]:
+    """Register aggregate state as it was."""
+    table = step.state.table
+    old, groups = relations.content(table, When.OLD).name, relations.groups(table)
+    if groups.known is None:
+        return engine.computed(old, step.content, large=True)
+    engine.table(old, groups.location, groups.known.version)
+    return lambda: None
+
+
+def _update(
     step: StateUpdate, engine: Engine, relations: Relations, work: WorkItem
 ) -> Prepared[_States]:
-    """Register aggregate state as it was and as it will be, and write it if it changes."""
+    """Register aggregate state as it will be, and write it if it changes."""
     table = step.state.table
     old, new = (relations.content(table, when).name for when in (When.OLD, When.NEW))
     groups = relations.groups(table)
-    count = None
-    if groups.known is None:
-        count = engine.computed(old, step.content, large=True)
-    else:
-        engine.table(old, groups.location, groups.known.version)
     # Until the new state is written, its name is an alias of the old one.
     unchanged = engine.same(new, old)
     update, change = (
@@ -104,13 +113,11 @@ def _state(
         for query in (step.update, step.change)
     )
 
-    def run_state() -> _States:
-        if count is not None:
-            count()
-        if update is None or change is None:
+    def run_update() -> _States:
+        if update is None:
             unchanged()
             return {} if groups.known is None else {table: groups.known}
-        if takes(groups, work):
+        if change is not None and takes(groups, work):
             append_groups(groups, change(), work)
         else:
             write_groups(groups, update(), work)
@@ -119,4 +126,4 @@ def _state(
         engine.table(new, groups.location, written.version)
         return {table: written}
 
-    return run_state
+    return run_update

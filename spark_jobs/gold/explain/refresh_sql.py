@@ -14,7 +14,7 @@ from spark_jobs.gold.compute.ranges import range_condition
 from spark_jobs.gold.compute.relations import PREFIX, Relations
 from spark_jobs.gold.explain.publish_sql import RESULT, Publish, publish_sql
 from spark_jobs.graph.dialect import to_sql
-from spark_jobs.graph.maintenance.delta import StateUpdate
+from spark_jobs.graph.maintenance.delta import StateRead, StateUpdate
 from spark_jobs.graph.maintenance.relation import WEIGHT, When
 from spark_jobs.graph.sql import Query, Relation, delta_relation, text_literal
 from spark_jobs.planning.decision import Full, Incremental, Promotion, Range, Rollback, Skip
@@ -138,10 +138,13 @@ def _incremental(context: GoldContext, plan: RefreshPlan, base: Publication) -> 
     program, relations = change.program, change.relations
     statements = [_change_of(relations, table) for table in sorted(relations.changed)]
     for step in program.steps:
-        if isinstance(step, StateUpdate):
-            statements += _aggregate_state(relations, step)
-        else:
-            statements.append(Statement(_meaning(step.name), step.name, _pretty(step.query)))
+        match step:
+            case StateRead():
+                statements.append(_state_before(relations, step))
+            case StateUpdate():
+                statements.append(_state_after(relations, step))
+            case _:
+                statements.append(Statement(_meaning(step.name), step.name, _pretty(step.query)))
     if program.change is None:
         published = _everything(delta_relation(context.published_at(plan.view), base.version))
         comment = "nothing of what changed bears on the view: no row is deleted or inserted"
@@ -163,6 +166,12 @@ def _meaning(step: str) -> str:
             return "what changed below the next operator, without what cancels out"
         case "groups":
             return "the groups that the change touches"
+        case "compared":
+            return "counts, sums and extremes, as far as the stored ones and the change show them"
+        case "deleted":
+            return "a row if a stored extreme may have been deleted"
+        case "extremes":
+            return "the same; an extreme that may have been deleted is found among all rows"
         case "touched":
             return "rows of a join's left side that changes of its right side touch"
         case "state":
@@ -184,22 +193,25 @@ def _change_of(relations: Relations, table: str) -> Statement:
     )
 
 
-def _aggregate_state(relations: Relations, step: StateUpdate) -> list[Statement]:
+def _state_before(relations: Relations, step: StateRead) -> Statement:
     name = step.state.table
     groups = relations.groups(name)
     old = relations.content(name, When.OLD).name
-    if groups.known is not None:
-        parts = "parts of the aggregate state" if groups.in_parts else "the aggregate state"
-        query = _everything(delta_relation(groups.location, groups.known.version))
-        before = Statement(f"{parts} {name} before", old, query)
-    else:
+    if groups.known is None:
         query = _pretty(step.content)
-        before = Statement(f"the aggregate state {name} before, from nothing", old, query)
-    new = relations.content(name, When.NEW).name
+        return Statement(f"the aggregate state {name} before, from nothing", old, query)
+    parts = "parts of the aggregate state" if groups.in_parts else "the aggregate state"
+    query = _everything(delta_relation(groups.location, groups.known.version))
+    return Statement(f"{parts} {name} before", old, query)
+
+
+def _state_after(relations: Relations, step: StateUpdate) -> Statement:
+    name = step.state.table
+    old, new = (relations.content(name, when).name for when in (When.OLD, When.NEW))
     if step.update is None:
-        return [before, Statement(f"{name} does not change", new, f"SELECT * FROM {old}")]
+        return Statement(f"{name} does not change", new, f"SELECT * FROM {old}")
     comment = f"{name} after; a refresh writes them to a version of their own"
-    return [before, Statement(comment, new, _pretty(step.update))]
+    return Statement(comment, new, _pretty(step.update))
 
 
 def _everything(relation: Relation) -> str:

@@ -30,6 +30,7 @@ from spark_jobs.graph.maintenance.algebra import (
 # An integer or decimal whose precision only Spark knows.
 EXACT = "exact"
 _EXACT = re.compile(r"tinyint|smallint|int|bigint|decimal\(\d+,\s*\d+\)")
+_ORDERED = re.compile(r"string|binary|boolean|date|timestamp|timestamp_ntz|float|double")
 
 # Spark SQL types in lower case, by name in the tree; columns of unknown type are missing.
 Types = dict[str, str]
@@ -153,3 +154,8 @@ def _branches(value: exp.If) -> list[exp.Expr]:
 def is_exact_type(kind: str) -> bool:
     """Whether a sum of values of this type does not depend on their order."""
     return kind == EXACT or _EXACT.fullmatch(kind) is not None
+
+
+def is_ordered(kind: str) -> bool:
+    """Whether MIN and MAX of values of this type do not depend on the order of rows."""
+    return is_exact_type(kind) or _ORDERED.fullmatch(kind) is not None

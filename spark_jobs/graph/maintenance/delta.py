@@ -33,6 +33,7 @@ from spark_jobs.graph.maintenance.clauses import (
     next_tied,
     union_all,
 )
+from spark_jobs.graph.maintenance.extremes import with_extremes
 from spark_jobs.graph.maintenance.keys import Keys, right_keys
 from spark_jobs.graph.maintenance.relation import WEIGHT, When, Writer, scanned
 from spark_jobs.graph.maintenance.scope import named
@@ -48,21 +49,36 @@ class Step:
 
 
 @dataclass(frozen=True)
+class StateRead:
+    """Aggregate state at the old versions of the tables; later steps may read it.
+
+    Attributes:
+        state: the state to read.
+        content: the state computed from all rows, if it is not stored.
+    """
+
+    state: State
+    content: exp.Query
+
+
+@dataclass(frozen=True)
 class StateUpdate:
     """An update of aggregate state from the old versions of the tables to the new ones.
 
     Attributes:
         state: the state to update.
-        content: the state computed from all rows at the old versions.
         update: the new state, computed from the old one and earlier steps; None if it does not
             change.
-        change: rows to add to the old state for the same result; None with ``update``.
+        change: rows to add to the old state for the same result; None with ``update``, and if the
+            state is always rewritten.
     """
 
     state: State
-    content: exp.Query
     update: exp.Query | None = None
     change: exp.Query | None = None
+
+
+AnyStep = Step | StateRead | StateUpdate
 
 
 @dataclass
@@ -75,7 +91,7 @@ class Deltas:
     """
 
     writer: Writer
-    steps: list[Step | StateUpdate] = field(default_factory=list)
+    steps: list[AnyStep] = field(default_factory=list)
     prefix: str = "_"
     kept: set[str] = field(default_factory=set)
 
@@ -113,17 +129,23 @@ class Deltas:
 
     def keep(self, state: State) -> None:
         """Add an update of aggregate state, and register its change for later steps."""
-        change = self.delta(state.node.child)
+        child = state.node.child
+        change = self._net_rows(child) if state.has_extremes else self.delta(child)
         tables = self.writer.tables
-        content = state.content(self.writer.relation(state.node.child, When.OLD))
+        content = state.content(self.writer.relation(child, When.OLD))
+        self.steps.append(StateRead(state, content))
         if change is None:
-            self.steps.append(StateUpdate(state, content))
+            self.steps.append(StateUpdate(state))
             return
         groups = self.step("groups", state.change(change, WEIGHT))
-        added = exp.select(*map(named, state.columns)).from_(exp.to_table(groups))
-        old = tables.content(state.table, When.OLD)
-        merged = state.merged(old, exp.to_table(groups))
-        self.steps.append(StateUpdate(state, content, merged, added))
+        if state.has_extremes:
+            row = with_extremes(self.writer, self.step, state, groups)
+            only = exp.select(*map(named, state.columns)).from_(exp.to_table(row))
+            self.steps.append(StateUpdate(state, only))
+        else:
+            added = exp.select(*map(named, state.columns)).from_(exp.to_table(groups))
+            merged = state.merged(tables.content(state.table, When.OLD), exp.to_table(groups))
+            self.steps.append(StateUpdate(state, merged, added))
         pairs = tuple((named(key), key) for key in state.keys)
         keys = Keys(groups, pairs) if pairs else None
         parts = [
@@ -164,6 +186,13 @@ class Deltas:
         if change is None:
             return None
         return self.step("change", netted(change, node.columns))
+
+    def _net_rows(self, node: Node) -> exp.Query | None:
+        """The net change of an operator: no inserted row was deleted again."""
+        name = self.net(node)
+        if name is None:
+            return None
+        return exp.select(*map(named, (*node.columns, WEIGHT))).from_(exp.to_table(name))
 
     def step(self, name: str, query: exp.Query) -> str:
         """Name a relation; the same SQL gets the same name."""

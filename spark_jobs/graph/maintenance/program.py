@@ -22,9 +22,8 @@ from spark_jobs.graph.maintenance.algebra import (
 from spark_jobs.graph.maintenance.builder import Built, Outputs
 from spark_jobs.graph.maintenance.clauses import aliased, union_all
 from spark_jobs.graph.maintenance.delta import (
+    AnyStep,
     Deltas,
-    StateUpdate,
-    Step,
     group_keys,
     netted,
     number,
@@ -41,13 +40,13 @@ class Program:
     """The SQL of a view's change.
 
     Attributes:
-        steps: relations to compute and aggregate state to update, in order.
+        steps: relations to compute, and aggregate state to read and to update, in order.
         change: the view's columns and ``__w``: the difference in a row's number of copies, never 0.
             None if the inputs' changes cannot affect the view.
         last: how the change gets into the published table.
     """
 
-    steps: tuple[Step | StateUpdate, ...]
+    steps: tuple[AnyStep, ...]
     change: exp.Query | None
     last: RowStep
 

@@ -8,6 +8,7 @@ from spark_jobs.graph.dialect import to_sql
 from spark_jobs.graph.maintenance.query import build
 from spark_jobs.graph.maintenance.relation import COUNT
 from spark_jobs.graph.maintenance.states import Cutter
+from spark_jobs.graph.maintenance.terms import Stored
 
 
 def state_columns(
@@ -35,6 +36,10 @@ def state_columns(
         for term in state.terms:
             argument = to_sql(term.argument)
             columns.append((term.present, f"COUNT({argument})"))
-            columns += [(term.total, f"SUM({argument})")] if term.summed else []
+            columns += [
+                (term.column(one), f"{one.upper()}({argument})")
+                for one in Stored
+                if one in term.stored
+            ]
         found[state.table] = tuple(columns)
     return found

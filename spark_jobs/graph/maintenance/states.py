@@ -1,8 +1,9 @@
-"""Aggregate state: stored sums and counts per group, to which changes are added.
+"""Aggregate state: stored sums, counts and extremes per group, to which changes are added.
 
-COUNT, SUM and AVG of exact types can be maintained without reading a group's rows: Mumick, Quass
-and Mumick, "Maintenance of Data Cubes and Summary Tables in a Warehouse", 1997. Each sum has a
-count of its non-NULL values, because the sum of no values is NULL and not 0.
+COUNT, SUM and AVG of exact types can be maintained without reading a group's rows, and MIN and MAX
+unless the stored extreme may have been deleted: Mumick, Quass and Mumick, "Maintenance of Data
+Cubes and Summary Tables in a Warehouse", 1997. Each sum has a count of its non-NULL values, because
+the sum of no values is NULL and not 0.
 """
 
 from __future__ import annotations
@@ -34,33 +35,14 @@ from spark_jobs.graph.maintenance.column_types import (
     expression_types,
     is_exact,
     is_exact_type,
+    is_ordered,
 )
 from spark_jobs.graph.maintenance.relation import COUNT
 from spark_jobs.graph.maintenance.scope import named
+from spark_jobs.graph.maintenance.terms import STORED, Stored, Term, extremes_of
 
 LAYER = "state"
 _DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
-
-
-@dataclass(frozen=True)
-class Term:
-    """The stored columns of one argument: the number of non-NULL values, and their sum."""
-
-    argument: exp.Expr
-    index: int
-    summed: bool
-
-    @property
-    def present(self) -> str:
-        return f"nn{self.index}"
-
-    @property
-    def total(self) -> str:
-        return f"sum{self.index}"
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return (self.present, self.total) if self.summed else (self.present,)
 
 
 @dataclass(frozen=True)
@@ -87,6 +69,11 @@ class State:
         return (*self.keys, COUNT, *(name for term in self.terms for name in term.columns))
 
     @property
+    def has_extremes(self) -> bool:
+        """Whether a MIN or MAX is stored; the state then has no keys, and one row."""
+        return any(term.extremes for term in self.terms)
+
+    @property
     def scan(self) -> Scan:
         """A scan of the stored groups."""
         return Scan(self.table, tuple((c, c) for c in self.columns), frozenset(self.keys))
@@ -97,12 +84,22 @@ class State:
         for term in self.terms:
             present = exp.Count(this=term.argument.copy(), big_int=True)
             columns.append(exp.alias_(present, term.present))
-            if term.summed:
-                columns.append(exp.alias_(exp.Sum(this=term.argument.copy()), term.total))
+            if Stored.SUM in term.stored:
+                total = exp.Sum(this=term.argument.copy())
+                columns.append(exp.alias_(total, term.column(Stored.SUM)))
+            columns += extremes_of(term)
         return self._grouped(child, columns)
 
+    def extremes(self, child: exp.Query) -> exp.Select:
+        """The extremes computed from all rows of the child."""
+        return self._grouped(child, [one for term in self.terms for one in extremes_of(term)])
+
     def change(self, child: exp.Query, weight: str) -> exp.Select:
-        """The groups of a change; counts and sums may be negative."""
+        """The groups of a change; counts and sums may be negative.
+
+        Of the argument of a stored extreme, there are the extremes of the inserted rows (``_in``)
+        and of the deleted rows (``_out``).
+        """
         one, sign = exp.Literal.number(1), named("__sign")
         copies = each_copy(exp.func("ABS", named(weight)))
         signed = exp.select(
@@ -118,7 +115,7 @@ class State:
             missing = exp.Is(this=value.copy(), expression=exp.null())
             present = exp.Sum(this=exp.func("IF", missing, exp.Literal.number(0), sign.copy()))
             columns.append(exp.alias_(_long(present), term.present))
-            if term.summed:
+            if Stored.SUM in term.stored:
                 total = exp.Sum(
                     # Negate inside of SUM: the negative of a type's minimum may overflow.
                     this=exp.func(
@@ -128,15 +125,19 @@ class State:
                         exp.Sub(this=exp.Literal.number(0), expression=value.copy()),
                     )
                 )
-                columns.append(exp.alias_(total, term.total))
+                columns.append(exp.alias_(total, term.column(Stored.SUM)))
+            for suffix, side in (("_in", sign > 0), ("_out", sign < 0)):
+                rows = exp.func("IF", side, value.copy(), exp.null())
+                columns += extremes_of(term, rows, suffix)
         return self._grouped(signed, columns)
 
     def merged(self, old: exp.Table, change: exp.Table) -> exp.Select:
-        """The groups after a change; groups without rows are dropped."""
+        """The groups after a change, without extremes; groups without rows are dropped."""
         keys = [*map(named, self.keys)]
-        rest = [name for name in self.columns if name not in self.keys]
+        extremes = {term.column(one) for term in self.terms for one in term.extremes}
+        rest = [name for name in self.columns if name not in {*self.keys, *extremes}]
         both = union_all(
-            [exp.select(*map(named, self.columns)).from_(one) for one in (old, change)]
+            [exp.select(*map(named, (*self.keys, *rest))).from_(one) for one in (old, change)]
         )
         sums = [exp.alias_(exp.Sum(this=named(name)), f"{name}_new") for name in rest]
         query = exp.select(*keys, *sums).from_(aliased(both, "t"), copy=False)
@@ -158,6 +159,11 @@ class State:
         ]
         query = exp.select(*outputs, *columns).from_(aliased(child, "t"), copy=False)
         return query.group_by(*(value.copy() for value in keys), copy=False)
+
+
+def is_state(table: str) -> bool:
+    """Whether a table of a program is aggregate state."""
+    return table.startswith(f"{LAYER}.")
 
 
 @dataclass
@@ -199,7 +205,7 @@ class Cutter:
                 return self._kept(below) or below
             case TopK():
                 child = self.cut(node.child)
-                kept = all(table.startswith(f"{LAYER}.") for table in scans(child))
+                kept = all(map(is_state, scans(child)))
                 return replace(node, child=child if kept else self._kept_rows(child))
             case _:
                 return replace(node, child=self.cut(node.child))
@@ -230,6 +236,9 @@ class Cutter:
                 return None
             outputs.append((name, value))
         state = State(f"{LAYER}.{index}", node, tuple(terms.values()))
+        if state.has_extremes and (node.keys or all(map(is_state, scans(node)))):
+            # Reading the rows of the changed groups costs less than this state.
+            return None
         names = tuple((f"s{index}_{column}", column) for column in state.columns)
         keys = [
             (name, named(f"s{index}_{column}"))
@@ -250,36 +259,47 @@ def _value(
     call, argument = plain
     if argument is None:
         return named(prefix + COUNT)
-    summed = not isinstance(call, exp.Count)
-    if summed and not is_exact(argument, kinds):
-        return None
-    kind = expression_types([argument], dict(kinds))[0] if isinstance(call, exp.Avg) else ""
-    if isinstance(call, exp.Avg) and not is_exact_type(kind):
+    stored = STORED.get(type(call))
+    if stored is not None and not _is_stored(call, argument, kinds):
         return None
     which = identity(argument)
-    known = terms.get(which)
-    if known is None or (summed and not known.summed):
-        at = len(terms) if known is None else known.index
-        known = terms[which] = Term(argument.copy(), at, summed)
+    known = terms.get(which) or Term(argument.copy(), len(terms))
+    if stored is not None:
+        known = replace(known, stored=known.stored | {stored})
+    terms[which] = known
     present = named(prefix + known.present)
-    if not summed:
+    if stored is None:
         return present
-    total = named(prefix + known.total)
+    value: exp.Expr = named(prefix + known.column(stored))
+    if isinstance(call, exp.Avg):
+        kind = expression_types([argument], dict(kinds))[0]
+        value = _mean(value, present.copy(), kind)
     none = exp.EQ(this=present, expression=exp.Literal.number(0))
-    if isinstance(call, exp.Sum):
-        return exp.func("IF", none, exp.null(), total)
-    return exp.func("IF", none, exp.null(), _mean(total, present.copy(), kind))
+    return exp.func("IF", none, exp.null(), value)
+
+
+def _is_stored(call: exp.Expr, argument: exp.Expr, kinds: Mapping[str, str]) -> bool:
+    """Whether what is stored of the argument does not depend on the order of rows."""
+    kind = expression_types([argument], dict(kinds))[0]
+    exact = is_exact(argument, kinds)
+    match call:
+        case exp.Avg():
+            return exact and is_exact_type(kind)
+        case exp.Min() | exp.Max():
+            return exact or is_ordered(kind)
+        case _:
+            return exact
 
 
 def _plain(call: exp.Expr) -> tuple[exp.Expr, exp.Expr | None] | None:
-    """COUNT, SUM or AVG with its argument, FILTER included; without an argument it counts rows."""
+    """An aggregate with its argument, FILTER included; without an argument it counts rows."""
     condition = None
     if isinstance(call, exp.Filter):
         condition, call = call.expression.this, call.this
     if isinstance(call, exp.CountIf):
         condition = call.this if condition is None else exp.and_(condition, call.this)
         call = exp.Count(this=exp.Star())
-    if type(call) not in {exp.Count, exp.Sum, exp.Avg} or call.expressions:
+    if type(call) not in {exp.Count, *STORED} or call.expressions:
         return None
     argument = call.this
     if isinstance(argument, exp.Distinct):

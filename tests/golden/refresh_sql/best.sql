@@ -5,8 +5,12 @@ CREATE OR REPLACE TEMPORARY VIEW __refresh_bronze_orders AS
 SELECT *, IF(_change_type IN ('insert', 'update_postimage'), 1, -1) AS __w
 FROM TABLE_CHANGES_BY_PATH('PROJECT/data/orders', 1, 1);
 
+-- parts of the aggregate state state.0 before
+CREATE OR REPLACE TEMPORARY VIEW __refresh_state_0_old AS
+SELECT * FROM delta.`PROJECT/state/lake/_state/best/DEFINITION/0` VERSION AS OF 1;
+
 -- the groups that the change touches
-CREATE OR REPLACE TEMPORARY VIEW __refresh_groups_1 AS
+CREATE OR REPLACE TEMPORARY VIEW __refresh_groups_2 AS
 SELECT
   user_id AS k0,
   CAST(SUM(__sign) AS BIGINT) AS n,
@@ -34,10 +38,6 @@ FROM (
 GROUP BY
   user_id;
 
--- parts of the aggregate state state.0 before
-CREATE OR REPLACE TEMPORARY VIEW __refresh_state_0_old AS
-SELECT * FROM delta.`PROJECT/state/lake/_state/best/DEFINITION/0` VERSION AS OF 1;
-
 -- state.0 after; a refresh writes them to a version of their own
 CREATE OR REPLACE TEMPORARY VIEW __refresh_state_0_new AS
 SELECT
@@ -64,7 +64,7 @@ FROM (
       n,
       nn0,
       sum0
-    FROM __refresh_groups_1
+    FROM __refresh_groups_2
   ) AS t
   GROUP BY
     k0
@@ -106,7 +106,7 @@ FROM (
           sum0 AS sum0
         FROM __refresh_state_0_new
       ) AS __t
-      LEFT SEMI JOIN __refresh_groups_1 AS __k
+      LEFT SEMI JOIN __refresh_groups_2 AS __k
         ON __t.k0 IS NOT DISTINCT FROM __k.k0
     ) AS t
     GROUP BY
@@ -148,7 +148,7 @@ FROM (
           sum0 AS sum0
         FROM __refresh_state_0_old
       ) AS __t
-      LEFT SEMI JOIN __refresh_groups_1 AS __k
+      LEFT SEMI JOIN __refresh_groups_2 AS __k
         ON __t.k0 IS NOT DISTINCT FROM __k.k0
     ) AS t
     GROUP BY
@@ -159,7 +159,7 @@ FROM (
 ) AS t;
 
 -- what changed below the next operator, without what cancels out
-CREATE OR REPLACE TEMPORARY VIEW __refresh_change_4 AS
+CREATE OR REPLACE TEMPORARY VIEW __refresh_change_5 AS
 SELECT
   user_id__3,
   total,

@@ -5,8 +5,24 @@ CREATE OR REPLACE TEMPORARY VIEW __refresh_bronze_orders AS
 SELECT *, IF(_change_type IN ('insert', 'update_postimage'), 1, -1) AS __w
 FROM TABLE_CHANGES_BY_PATH('PROJECT/data/orders', 1, 1);
 
+-- the aggregate state state.0 before, from nothing
+CREATE OR REPLACE TEMPORARY VIEW __refresh_state_0_old AS
+SELECT
+  user_id AS k0,
+  COUNT(*) AS n,
+  COUNT(amount) AS nn0,
+  SUM(amount) AS sum0
+FROM (
+  SELECT
+    user_id AS user_id,
+    amount AS amount
+  FROM delta.`PROJECT/data/orders` VERSION AS OF 0
+) AS t
+GROUP BY
+  user_id;
+
 -- the groups that the change touches
-CREATE OR REPLACE TEMPORARY VIEW __refresh_groups_1 AS
+CREATE OR REPLACE TEMPORARY VIEW __refresh_groups_2 AS
 SELECT
   user_id AS k0,
   CAST(SUM(__sign) AS BIGINT) AS n,
@@ -30,22 +46,6 @@ FROM (
       __w
     FROM __refresh_bronze_orders
   ) AS t
-) AS t
-GROUP BY
-  user_id;
-
--- the aggregate state state.0 before, from nothing
-CREATE OR REPLACE TEMPORARY VIEW __refresh_state_0_old AS
-SELECT
-  user_id AS k0,
-  COUNT(*) AS n,
-  COUNT(amount) AS nn0,
-  SUM(amount) AS sum0
-FROM (
-  SELECT
-    user_id AS user_id,
-    amount AS amount
-  FROM delta.`PROJECT/data/orders` VERSION AS OF 0
 ) AS t
 GROUP BY
   user_id;
@@ -76,7 +76,7 @@ FROM (
       n,
       nn0,
       sum0
-    FROM __refresh_groups_1
+    FROM __refresh_groups_2
   ) AS t
   GROUP BY
     k0
@@ -106,7 +106,7 @@ FROM (
       sum0 AS sum0
     FROM __refresh_state_0_new
   ) AS __t
-  LEFT SEMI JOIN __refresh_groups_1 AS __k
+  LEFT SEMI JOIN __refresh_groups_2 AS __k
     ON __t.k0 IS NOT DISTINCT FROM __k.k0
 ) AS t
 UNION ALL
@@ -130,7 +130,7 @@ FROM (
       sum0 AS sum0
     FROM __refresh_state_0_old
   ) AS __t
-  LEFT SEMI JOIN __refresh_groups_1 AS __k
+  LEFT SEMI JOIN __refresh_groups_2 AS __k
     ON __t.k0 IS NOT DISTINCT FROM __k.k0
 ) AS t;
 

@@ -63,7 +63,7 @@ def test_the_rule_follows_from_the_sql(query: str, rule: str) -> None:
 @pytest.mark.parametrize(
     ("query", "obstacle"),
     [
-        ("SELECT MAX(a.x) AS m FROM silver.a AS a", "DEPENDS_ON_EVERY_ROW"),
+        ("SELECT COUNT(DISTINCT a.x) AS m FROM silver.a AS a", "DEPENDS_ON_EVERY_ROW"),
         ("SELECT a.k, SUM(a.x) OVER () AS s FROM silver.a AS a", "DEPENDS_ON_EVERY_ROW"),
         (
             "SELECT a.k, COLLECT_LIST(a.x) AS l FROM silver.a AS a GROUP BY a.k",
@@ -198,6 +198,24 @@ def test_aggregate_state_is_described_in_terms_of_sql() -> None:
             ("nn1", "COUNT(y)"),
         )
     }
+
+
+def test_extremes_without_group_by_are_stored() -> None:
+    query = "SELECT MAX(a.x) AS most, MIN(a.x) AS least, SUM(a.x) AS s FROM silver.a AS a"
+    assert dict(state_columns(query, TYPES)["state.0"]) == {
+        "n": "COUNT(*)",
+        "nn0": "COUNT(x)",
+        "sum0": "SUM(x)",
+        "min0": "MIN(x)",
+        "max0": "MAX(x)",
+    }
+
+
+@pytest.mark.parametrize("kind", ["array<int>", "interval day", ""])
+def test_extremes_of_other_than_plain_values_are_not_stored(kind: str) -> None:
+    types = {"silver.a": {"x": kind}}
+    found, _ = maintenance_of("SELECT MAX(a.x) AS m FROM silver.a AS a", types=types)
+    assert found.obstacle == "DEPENDS_ON_EVERY_ROW"
 
 
 def test_a_session_window_is_not_a_row_key() -> None:
