@@ -17,7 +17,7 @@ from spark_jobs.serving.report.lint_changes import BecameFullError
 
 HEADER = "/* gold\ndescription: A view.\nowner: tests\nrefresh: bulk\n{}*/\n"
 SUMS = "SELECT o.user_id, SUM(o.amount) AS spend\nFROM bronze.orders AS o\nGROUP BY o.user_id\n"
-LARGEST = "SELECT\n  MAX(o.amount) AS most\nFROM bronze.orders AS o\n"
+MANY = "SELECT\n  COUNT(DISTINCT o.amount) AS most\nFROM bronze.orders AS o\n"
 PLAIN = "SELECT o.user_id FROM bronze.orders AS o\n"
 
 
@@ -52,7 +52,7 @@ def project(tmp_path: Path) -> Path:
     source.parent.mkdir()
     source.write_text("format: delta\nlocation: data/orders\n", encoding="utf-8")
     write(folder, "spend", SUMS)
-    write(folder, "most", LARGEST)
+    write(folder, "most", MANY)
     write(folder, "plain", PLAIN)
     house = folder.parent
     git(house, "init", "--initial-branch", "main")
@@ -69,7 +69,7 @@ def test_nothing_changed(project: Path) -> None:
 
 
 def test_a_view_that_becomes_full_fails_with_its_place(project: Path) -> None:
-    write(project, "spend", LARGEST)
+    write(project, "spend", MANY)
     write(project, "plain", SUMS)
     result = lint(project, "--json")
     found = json.loads(result.stdout)
@@ -98,14 +98,14 @@ def test_a_view_that_becomes_incremental_is_reported(project: Path) -> None:
 
 
 def test_a_declared_full_view_is_accepted(project: Path) -> None:
-    write(project, "spend", LARGEST, "strategy: full\n")
+    write(project, "spend", MANY, "strategy: full\n")
 
     assert lint(project).exit_code == 0
     assert changes(project) == [("spend", "declared_full")]
 
 
 def test_new_and_removed_views_are_not_compared(project: Path) -> None:
-    write(project, "fresh", LARGEST)
+    write(project, "fresh", MANY)
     (project / "sql" / "gold" / "plain.sql").unlink()
 
     assert changes(project) == []
@@ -127,7 +127,7 @@ def test_broken_views_of_the_other_commit_are_not_compared(project: Path) -> Non
     write(project, "plain", "SELECT o.nothing FROM bronze.orders AS o\n")
     git(project, "commit", "--all", "--message", "broken")
     write(project, "plain", PLAIN)
-    write(project, "spend", LARGEST)
+    write(project, "spend", MANY)
     found = json.loads(lint(project, "--json").stdout)
 
     assert [one["view"] for one in found["changes"]] == ["spend"]
@@ -135,12 +135,12 @@ def test_broken_views_of_the_other_commit_are_not_compared(project: Path) -> Non
 
 
 def test_the_tree_of_the_user_stays_as_it_is(project: Path) -> None:
-    write(project, "spend", LARGEST)
+    write(project, "spend", MANY)
     before = sorted(project.rglob("*"))
     lint(project)
 
     assert sorted(project.rglob("*")) == before
-    assert (project / "sql" / "gold" / "spend.sql").read_text(encoding="utf-8").endswith(LARGEST)
+    assert (project / "sql" / "gold" / "spend.sql").read_text(encoding="utf-8").endswith(MANY)
 
 
 @pytest.mark.parametrize("ref", ["nowhere", "--help", "main:shop"])
