@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_jobs.graph.compile import compile_project
 from spark_jobs.graph.manifest import Manifest
 from spark_jobs.sections import Engine
-from spark_jobs.settings import REPOSITORY, Settings, load_settings
+from spark_jobs.settings import Settings, load_settings
 from spark_jobs.state.store import ControlStore
 from tests.servers import Postgres, running_postgres
+from tests.shipped import shipped_project
 from tests.spark.gold_project import GoldProject
 from tests.spark.templates import Templates
 
@@ -80,4 +80,4 @@ def postgres() -> Iterator[Postgres]:
 @pytest.fixture(scope="session")
 def shipped() -> Manifest:
     """The project of this repository."""
-    return compile_project(REPOSITORY)
+    return shipped_project()

@@ -10,10 +10,10 @@ from typing import NoReturn
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_jobs.graph.compile import compile_project, read_project
+from spark_jobs.graph.compile import read_project
 from spark_jobs.graph.manifest import Manifest
 from spark_jobs.serving.sql.view_analysis import ACCEPTED, Ask, SparkRefusesViewError, analysis
-from spark_jobs.settings import REPOSITORY
+from tests.shipped import shipped_project
 from tests.unit.graph.mutants import HEADER, mutants, validated, views
 
 MUTANTS = 30
@@ -45,7 +45,7 @@ def orders_with(select: str, folder: Path) -> Manifest:
 
 
 def test_spark_accepts_the_shipped_views_and_is_asked_once(spark: SparkSession, tmp_path: Path):
-    manifest = compile_project(REPOSITORY)
+    manifest = shipped_project()
     assert refused_views(manifest, lambda: spark, state=tmp_path) == ()
     assert refused_views(manifest, no_session, state=tmp_path) == ()
     (tmp_path / ACCEPTED).write_text("no JSON")

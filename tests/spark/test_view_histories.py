@@ -16,7 +16,6 @@ from pyspark.sql import SparkSession
 from spark_jobs.definitions.marked import read_marked
 from spark_jobs.definitions.models import CaseFile
 from spark_jobs.errors import Location
-from spark_jobs.graph.compile import compile_project
 from spark_jobs.graph.manifest import Column, GoldEntry, Manifest
 from spark_jobs.names import TableName
 from spark_jobs.planning.decision import ReasonCode
@@ -25,10 +24,11 @@ from spark_jobs.testing.case_files import ANY_TIME, Case
 from spark_jobs.testing.inputs import columns_and_keys
 from spark_jobs.testing.run import prepared
 from spark_jobs.testing.text_tables import NULL, TextTable
+from tests.shipped import shipped_project
 
 # The case files of the same views are followed in `make test`.
 pytestmark = pytest.mark.long
-VIEWS = sorted(compile_project(REPOSITORY).gold)
+VIEWS = sorted(shipped_project().gold)
 # A long run sets another number.
 STEPS = int(os.environ.get("TIDEMARK_HISTORY_STEPS", "1"))
 ROWS = 8

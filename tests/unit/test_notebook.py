@@ -16,8 +16,8 @@ from deltalake import write_deltalake
 from matplotlib import image
 from nbclient import NotebookClient
 
-from spark_jobs.graph.compile import compile_project
 from spark_jobs.settings import REPOSITORY
+from tests.shipped import shipped_project
 
 NOTEBOOK = Path(REPOSITORY, "docs/notebooks/gold.ipynb")
 TYPES = {
@@ -55,7 +55,7 @@ ROWS = {
 def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Gold tables with the columns of the declarations, in a folder whose name has a space."""
     root = tmp_path_factory.mktemp("the lake")
-    manifest = compile_project(REPOSITORY)
+    manifest = shipped_project()
     for view, rows in ROWS.items():
         declared = manifest.gold[view].columns
         columns = [

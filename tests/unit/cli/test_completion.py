@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from spark_jobs.graph.compile import compile_project
 from spark_jobs.settings import REPOSITORY, load_settings
+from tests.shipped import shipped_project
 
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     settings = load_settings(REPOSITORY, state_dir=tmp_path)
-    compile_project(REPOSITORY).write(settings.manifest_file)
+    shipped_project().write(settings.manifest_file)
     return tmp_path
 
 

@@ -31,6 +31,7 @@ from spark_jobs.settings import DEMO_FILE, REPOSITORY, Settings, load_settings
 from spark_jobs.stack.environment import stack_environment
 from spark_jobs.state.attempts import AttemptStatus, RefreshAttempt
 from spark_jobs.terminal.steps import Steps
+from tests.shipped import shipped_project
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 BLOCKED = RefreshAttempt(
@@ -107,7 +108,7 @@ def test_the_demo_names_views_that_exist():
 
 
 def test_the_demo_builds_every_view_after_those_that_it_reads():
-    manifest = compile_project(REPOSITORY)
+    manifest = shipped_project()
     before, behind = build_order(manifest, SCHEDULED)
     entries = manifest.gold.values()
     continuous = [one.name for one in entries if one.refresh is RefreshPolicy.CONTINUOUS]

@@ -12,20 +12,20 @@ from deltalake import write_deltalake
 
 from spark_jobs.endpoint_sections import EndpointRole
 from spark_jobs.errors import ProblemsError
-from spark_jobs.graph.compile import compile_project
 from spark_jobs.graph.manifest import Manifest
 from spark_jobs.serving.sql.gate import EndpointSession, judge
 from spark_jobs.serving.sql.grants import check_roles, granted_tables
 from spark_jobs.serving.sql.ops_tables import OPS_TABLES
 from spark_jobs.settings import REPOSITORY, load_settings
 from spark_jobs.stack.endpoint_users import ANALYST, add_user, remove_user
+from tests.shipped import shipped_project
 
 NO_SPARK: Any = None
 
 
 @pytest.fixture(scope="module")
 def manifest() -> Manifest:
-    return compile_project(REPOSITORY)
+    return shipped_project()
 
 
 @pytest.fixture

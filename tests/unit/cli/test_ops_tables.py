@@ -10,7 +10,6 @@ import pytest
 from deltalake import write_deltalake
 
 from spark_jobs.definitions.vocabulary import Severity
-from spark_jobs.graph.compile import compile_project
 from spark_jobs.graph.manifest import Manifest
 from spark_jobs.quality.verdict import ExpectationResult, Verdict
 from spark_jobs.serving.project import OpenProject
@@ -19,6 +18,7 @@ from spark_jobs.settings import REPOSITORY, load_settings
 from spark_jobs.state.attempts import AttemptStatus, RefreshAttempt
 from spark_jobs.state.store import ControlStore
 from spark_jobs.storage.lake import Lake
+from tests.shipped import shipped_project
 
 NOW = datetime(2024, 5, 2, 12, tzinfo=UTC)
 RULE = ExpectationResult(
@@ -35,7 +35,7 @@ RULE = ExpectationResult(
 
 @pytest.fixture(scope="module")
 def manifest() -> Manifest:
-    return compile_project(REPOSITORY)
+    return shipped_project()
 
 
 @pytest.fixture

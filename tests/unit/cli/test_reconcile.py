@@ -6,19 +6,19 @@ from pathlib import Path
 
 import pytest
 
-from spark_jobs.graph.compile import compile_project
 from spark_jobs.graph.manifest import Manifest
 from spark_jobs.serving.project import OpenProject
 from spark_jobs.serving.report.balances import database_problems, reconcilable
-from spark_jobs.settings import REPOSITORY, load_settings
+from spark_jobs.settings import load_settings
 from spark_jobs.silver.check.source_database import SourceDifference, Unfit
 from spark_jobs.silver.errors import SilverTableUnknownError
 from spark_jobs.state.store import ControlStore
+from tests.shipped import shipped_project
 
 
 @pytest.fixture(scope="module")
 def manifest() -> Manifest:
-    return compile_project(REPOSITORY)
+    return shipped_project()
 
 
 def test_tables_are_chosen_by_name(tmp_path: Path, manifest: Manifest) -> None:

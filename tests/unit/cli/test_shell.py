@@ -14,9 +14,9 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from spark_jobs.cli.main import app
-from spark_jobs.graph.compile import compile_project
 from spark_jobs.serving.sql.ops_tables import OPS_TABLES
 from spark_jobs.settings import REPOSITORY
+from tests.shipped import shipped_project
 
 SECONDS = 60
 
@@ -36,7 +36,7 @@ def typed(*lines: str) -> Result:
 
 def test_every_table_is_listed_with_what_it_is(state: Path) -> None:
     answer = typed(r"\d")
-    manifest = compile_project(REPOSITORY)
+    manifest = shipped_project()
     for layer in (manifest.sources, manifest.silver, manifest.gold):
         for entry in layer.values():
             assert str(entry.table_name) in answer.stdout

@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from spark_jobs.graph.compile import compile_project
 from spark_jobs.graph.doubts import ImplicitAliasError, doubts, implicit_aliases
 from spark_jobs.graph.parsing import SqlText
 from spark_jobs.settings import REPOSITORY
+from tests.shipped import shipped_project
 
 
 def found(sql: str) -> list[ImplicitAliasError]:
@@ -37,4 +37,4 @@ def test_subqueries_are_looked_into() -> None:
 
 
 def test_the_shipped_project_leaves_no_doubt() -> None:
-    assert not doubts(compile_project(REPOSITORY), REPOSITORY)
+    assert not doubts(shipped_project(), REPOSITORY)

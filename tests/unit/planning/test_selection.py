@@ -18,7 +18,7 @@ from spark_jobs.planning.selection import (
     selected_tables,
     selected_views,
 )
-from spark_jobs.settings import REPOSITORY
+from tests.shipped import shipped_project
 
 SOURCE = """
 description: d
@@ -166,7 +166,7 @@ def test_any_text_is_parsed_or_refused(text: str) -> None:
 
 
 def test_every_tag_and_owner_of_the_shipped_project_selects_its_views() -> None:
-    shipped = compile_project(REPOSITORY)
+    shipped = shipped_project()
     for view in shipped.gold.values():
         for text in (f"owner:{view.owner}", *(f"tag:{tag}" for tag in view.tags)):
             assert view.name in selected_views(shipped, [text], changed=nothing)

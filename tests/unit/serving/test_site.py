@@ -23,6 +23,7 @@ from spark_jobs.serving.dictionary.tables import Dictionary
 from spark_jobs.settings import REPOSITORY
 from spark_jobs.storage.lake import Lake
 from tests.golden.declaration_cases import RIGHT, write_project
+from tests.shipped import shipped_project
 
 HOSTILE = (
     """<script>alert(1)</script> <img src=x onerror=alert(2)> [a](javascript:alert(3)) | `b` """
@@ -59,12 +60,12 @@ class Page(HTMLParser):
 def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The site of this repository."""
     target = tmp_path_factory.mktemp("shop") / "site"
-    build_site(compile_project(REPOSITORY), target, project_dir=REPOSITORY)
+    build_site(shipped_project(), target, project_dir=REPOSITORY)
     return target
 
 
 def test_every_table_has_a_page_that_the_overview_names(shop: Path):
-    manifest = compile_project(REPOSITORY)
+    manifest = shipped_project()
     entries = [*manifest.sources.values(), *manifest.silver.values(), *manifest.gold.values()]
     named = {address for _, address in Page(shop / "dictionary/index.html").links()}
 

@@ -15,6 +15,7 @@ from deltalake import write_deltalake
 from spark_jobs.graph.compile import compile_project
 from spark_jobs.settings import REPOSITORY
 from spark_jobs.storage import plain, policy
+from tests.shipped import shipped_project
 
 PAGE = (REPOSITORY / "docs" / "silver.md").read_text(encoding="utf-8")
 SHIPPED = re.compile(r"```yaml\n(cluster_by: .*)\n```")
@@ -31,7 +32,7 @@ CLUSTERED = {
 
 def test_one_shipped_table_has_the_layout_of_the_page() -> None:
     [header] = SHIPPED.findall(PAGE)
-    shipped = compile_project(REPOSITORY).silver.values()
+    shipped = shipped_project().silver.values()
     laid_out = {one.name: one.cluster_by for one in shipped if one.partition_by or one.cluster_by}
     assert laid_out == {"request_log": tuple(yaml.safe_load(header)["cluster_by"])}
 

@@ -6,8 +6,7 @@ import os
 
 import pytest
 
-from spark_jobs.graph.compile import compile_project
-from spark_jobs.settings import REPOSITORY
+from tests.shipped import shipped_project
 
 
 @pytest.fixture(autouse=True)
@@ -18,4 +17,4 @@ def no_settings_from_outside(monkeypatch):
 
 @pytest.fixture(scope="session")
 def project_manifest():
-    return compile_project(REPOSITORY)
+    return shipped_project()

@@ -11,20 +11,20 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from spark_jobs.graph.compile import compile_project
 from spark_jobs.graph.manifest import Manifest
-from spark_jobs.settings import REPOSITORY, Settings, load_settings
+from spark_jobs.settings import Settings, load_settings
 from spark_jobs.stack import connect
 from spark_jobs.stack.connect import register
 from spark_jobs.stack.connector import captured_tables, connector_config
 from spark_jobs.stack.errors import ConnectorFailedError
+from tests.shipped import shipped_project
 
 RUNNING = {"connector": {"state": "RUNNING"}, "tasks": [{"state": "RUNNING"}]}
 
 
 @pytest.fixture(scope="module")
 def manifest() -> Manifest:
-    return compile_project(REPOSITORY)
+    return shipped_project()
 
 
 @contextmanager

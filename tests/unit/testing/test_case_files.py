@@ -5,11 +5,10 @@ from pathlib import Path
 import pytest
 
 from spark_jobs.errors import ProblemsError
-from spark_jobs.graph.compile import compile_project
 from spark_jobs.graph.manifest import Manifest
-from spark_jobs.settings import REPOSITORY
 from spark_jobs.testing.case_files import chosen_cases, read_case
 from spark_jobs.testing.errors import NoCasesError
+from tests.shipped import shipped_project
 
 RIGHT = """\
 description: Orders by status.
@@ -34,7 +33,7 @@ when:
 
 @pytest.fixture(scope="module")
 def manifest() -> Manifest:
-    return compile_project(REPOSITORY)
+    return shipped_project()
 
 
 def written(tmp_path: Path, text: str, *, name: str = "orders_by_status.yml") -> Path:

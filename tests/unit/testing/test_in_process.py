@@ -10,7 +10,6 @@ import pytest
 from rich.console import Console
 
 from spark_jobs.cli.cases import print_case
-from spark_jobs.graph.compile import compile_project
 from spark_jobs.graph.duck.errors import NotTranslatedError
 from spark_jobs.graph.manifest import Manifest
 from spark_jobs.planning.decision import ReasonCode
@@ -20,6 +19,7 @@ from spark_jobs.testing import recompute
 from spark_jobs.testing.case_files import Case, case_files, read_case
 from spark_jobs.testing.ended import Ended, run_case
 from spark_jobs.testing.run import CaseResult, prepared
+from tests.shipped import shipped_project
 
 # Why Spark runs the cases of these views.
 ON_SPARK = {
@@ -54,7 +54,7 @@ def no_session() -> Any:
 
 @pytest.fixture(scope="module")
 def shipped() -> Manifest:
-    return compile_project(REPOSITORY)
+    return shipped_project()
 
 
 @pytest.fixture

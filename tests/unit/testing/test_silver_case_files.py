@@ -11,7 +11,6 @@ from rich.console import Console
 from spark_jobs.cli.cases import print_case, selected_cases
 from spark_jobs.errors import ProblemsError
 from spark_jobs.gold.base.errors import ViewUnknownError
-from spark_jobs.graph.compile import compile_project
 from spark_jobs.graph.manifest import Manifest
 from spark_jobs.names import Disposition
 from spark_jobs.planning.errors import NothingSelectedError
@@ -27,6 +26,7 @@ from spark_jobs.testing.silver_results import (
     SilverCaseResult,
     SilverStepResult,
 )
+from tests.shipped import shipped_project
 
 RIGHT = """\
 description: The newest change wins.
@@ -53,7 +53,7 @@ when:
 
 @pytest.fixture(scope="module")
 def shipped() -> Manifest:
-    return compile_project(REPOSITORY)
+    return shipped_project()
 
 
 def written(tmp_path: Path, text: str, *, name: str = "titles.yml") -> Path:
