@@ -33,7 +33,7 @@ class Grammar:
         forms = [self._plain, self._plain, self._grouped, self._grouped, self._distinct]
         if depth > 0:
             forms += [self._windowed, self._windowed, self._limited, self._united]
-            forms += [self._sets, self._common, self._grouped]
+            forms += [self._sets, self._common, self._grouped, self._matched]
             forms += [self._exploded] if self.lists else []
         return self.rng.choice(forms)(depth, kinds)
 
@@ -168,6 +168,27 @@ class Grammar:
             if self.rng.random() < 0.25:
                 query += f" HAVING {self.write.aggregate(columns, INT)} > {self.rng.randint(0, 1)}"
         return query
+
+    def _matched(self, depth: int, kinds: Kinds) -> str:
+        """Counts and sums of the rows that a left join finds, for each row or key of its left."""
+        left, columns = self._relation(depth - 1)
+        right, others = self._relation(depth - 1)
+        numbers = [[name for name, kind in one if kind == INT] for one in (columns, others)]
+        tie, its = map(self.rng.choice, numbers)
+        shown = dict([(tie, INT), *self.rng.sample(columns, self.rng.randint(0, 1))])
+        shown = {name: kind for name, kind in shown.items() if kind != LIST}
+        values = []
+        for kind in kinds:
+            key = next((one for one, of in shown.items() if of == kind), None)
+            call = "AVG" if kind == DOUBLE else self.rng.choice(("COUNT", "SUM"))
+            over = self.rng.choice(others)[0] if call == "COUNT" else self.rng.choice(numbers[1])
+            if kind in {INT, DOUBLE} and self.rng.random() < 0.7:
+                values.append(f"{call}({over})")
+            else:
+                values.append(key or self.write.aggregate(others, kind))
+        condition = f" AND {self.write.condition(others)}" if self.rng.random() < 0.3 else ""
+        query = f"{self._select(values)} FROM {left} LEFT JOIN {right} ON {tie} = {its}{condition}"
+        return f"{query} GROUP BY {', '.join(shown)}"
 
     def _sets(self, depth: int, kinds: Kinds) -> str:
         text, columns = self._from(depth - 1)

@@ -247,6 +247,48 @@ RULES: dict[str, tuple[MaintenanceStrategy, str]] = {
         GROUPS,
         "SELECT a.k, MIN(a.y) AS low, MAX(a.y) AS high FROM silver.a AS a GROUP BY a.k",
     ),
+    "sums of a left join by its left columns": (
+        KEPT,
+        (
+            "SELECT a.k, a.x, COUNT(b.z) AS n, SUM(b.z) AS total, AVG(b.x) AS mean FROM silver.a "
+            "AS a LEFT JOIN silver.b AS b ON a.k = b.k AND b.x > 1 GROUP BY a.k, a.x"
+        ),
+    ),
+    "sums of a left join on two columns": (
+        KEPT,
+        (
+            "SELECT a.x, a.k, SUM(b.z) + 1 AS total FROM silver.a AS a LEFT JOIN silver.b AS b "
+            "ON b.x = a.x AND a.k = b.k GROUP BY a.k, a.x HAVING COUNT(b.z) < 3"
+        ),
+    ),
+    "number of groups with each count of a left join": (
+        KEPT,
+        (
+            "SELECT g.n, COUNT(*) AS many, SUM(g.total) AS total FROM (SELECT a.k, "
+            "COUNT(b.z) AS n, SUM(b.z) AS total FROM silver.a AS a "
+            "LEFT JOIN silver.b AS b ON a.k = b.k GROUP BY a.k) AS g GROUP BY g.n"
+        ),
+    ),
+    "sums of a right join by its right columns": (
+        KEPT,
+        f"SELECT b.k, SUM(a.y) AS total FROM {_JOINED.format('RIGHT JOIN')} GROUP BY b.k",
+    ),
+    "sums of a left join of the groups of another": (
+        KEPT,
+        (
+            "SELECT g.k, g.n, COUNT(c.y) AS m FROM (SELECT a.k, COUNT(b.z) AS n FROM silver.a AS a "
+            "LEFT JOIN silver.b AS b ON a.k = b.k GROUP BY a.k) AS g "
+            "LEFT JOIN silver.c AS c ON g.n = c.j GROUP BY g.k, g.n"
+        ),
+    ),
+    "all rows of a left join counted": (
+        KEPT,
+        f"SELECT a.k, COUNT(*) AS n FROM {_JOINED.format('LEFT JOIN')} GROUP BY a.k",
+    ),
+    "sums of a left join not by its columns": (
+        KEPT,
+        f"SELECT a.x, COUNT(b.z) AS n FROM {_JOINED.format('LEFT JOIN')} GROUP BY a.x",
+    ),
     "MIN and MAX without GROUP BY": (
         KEPT,
         "SELECT MIN(a.y) AS low, MAX(a.y) AS high FROM silver.a AS a WHERE a.x > 0",

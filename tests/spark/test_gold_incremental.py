@@ -68,6 +68,9 @@ VIEWS = {
     "FROM silver.people AS u",
     "only_users": "SELECT u.user_id FROM silver.people AS u EXCEPT ALL SELECT o.user_id "
     "FROM silver.sales AS o",
+    "counted": "SELECT u.user_id, u.segment, COUNT(o.amount) AS orders, SUM(o.price) AS total "
+    "FROM silver.people AS u LEFT JOIN silver.sales AS o ON o.user_id = u.user_id "
+    "AND o.status = 'paid' GROUP BY u.user_id, u.segment",
     "both": "SELECT u.user_id FROM silver.people AS u INTERSECT SELECT o.user_id "
     "FROM silver.sales AS o",
 }

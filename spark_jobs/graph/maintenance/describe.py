@@ -29,12 +29,12 @@ from spark_jobs.graph.maintenance.delta import group_keys
 from spark_jobs.graph.maintenance.program import check_clock
 from spark_jobs.graph.maintenance.query import build
 from spark_jobs.graph.maintenance.reasons import NotIncrementalError, Obstacle
-from spark_jobs.graph.maintenance.states import LAYER, Cutter
+from spark_jobs.graph.maintenance.states import EAGER, LAYER, Cutter
 from spark_jobs.graph.maintenance.ties import undecided_order
 from spark_jobs.graph.maintenance.unique import Uniqueness
 from spark_jobs.graph.manifest import Maintenance, MaintenanceStrategy, OperatorRule
 
-_NUMBER = re.compile(r"(?<=\w)__\d+\b")
+_ADDED = re.compile(rf"(?<=\w)__\d+\b|\b{EAGER}\d+_")
 
 
 def maintenance_of(
@@ -212,4 +212,4 @@ def _ties(node: Node, unique: Uniqueness) -> str | None:
 
 def _text(expression: exp.Expr) -> str:
     """The expression with the author's names; the tree may have numbered them."""
-    return _NUMBER.sub("", to_sql(expression))
+    return _ADDED.sub("", to_sql(expression))

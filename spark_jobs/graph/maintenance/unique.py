@@ -36,6 +36,11 @@ _IDENTICAL = re.compile(
 )
 
 
+def is_identical(kind: str) -> bool:
+    """Whether equal values of a type are the same value; "" is an unknown type."""
+    return _IDENTICAL.fullmatch(kind) is not None
+
+
 @dataclass(frozen=True)
 class Uniqueness:
     """Proofs about one query.
@@ -157,7 +162,7 @@ class Uniqueness:
             case Scan():
                 name = dict(node.names).get(column, "")
                 kind = self.types.get(node.table, {}).get(name, "")
-                return kind if _IDENTICAL.fullmatch(kind) else ""
+                return kind if is_identical(kind) else ""
             case Union():
                 return ""
             case Project() | Aggregate():

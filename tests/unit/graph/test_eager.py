@@ -1,0 +1,74 @@
+"""Which groupings above a left join read sums instead of rows."""
+
+from __future__ import annotations
+
+import pytest
+
+from spark_jobs.graph.maintenance.describe import maintenance_of
+from spark_jobs.graph.maintenance.query import build
+from spark_jobs.graph.maintenance.states import Cutter
+
+TYPES = {
+    "silver.u": {"id": "bigint", "name": "string", "code": "int", "ratio": "double"},
+    "silver.o": {
+        "user_id": "bigint",
+        "amount": "decimal(12,2)",
+        "fine": "decimal(30,8)",
+        "weight": "double",
+        "ratio": "double",
+        "at": "timestamp",
+    },
+}
+SUMS = "SELECT u.id, u.name, COUNT(o.at) AS n, SUM(o.amount) AS s FROM silver.u AS u {} GROUP BY {}"
+JOIN = "LEFT JOIN silver.o AS o ON o.user_id = u.id"
+
+
+def tables(query: str) -> list[str]:
+    cutter = Cutter(TYPES)
+    cutter.cut(build(query)[0])
+    return [one.table for one in cutter.states]
+
+
+@pytest.mark.parametrize("more", ["", " AND o.amount > 1", " AND o.at IS NOT NULL"])
+def test_the_matches_of_each_left_group_are_summed_before_the_join(more: str) -> None:
+    assert tables(SUMS.format(JOIN + more, "u.id, u.name")) == ["state.100"]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        # The columns of the join must be those of the group, of one type whose values are compared
+        # exactly, and nothing else may decide about a match.
+        SUMS.format(JOIN.replace("u.id", "u.code"), "u.id, u.name, u.code"),
+        SUMS.format("LEFT JOIN silver.o AS o ON o.ratio = u.ratio", "u.id, u.name, u.ratio"),
+        SUMS.format(JOIN + " AND o.at < CURRENT_TIMESTAMP()", "u.id, u.name"),
+        SUMS.format(JOIN + " AND o.ratio > u.ratio", "u.id, u.name"),
+        f"SELECT u.name, COUNT(o.at) AS n FROM silver.u AS u {JOIN} GROUP BY u.name",
+        f"SELECT u.id, COUNT(*) AS n FROM silver.u AS u {JOIN} GROUP BY u.id",
+        f"SELECT u.id, SUM(u.id) AS n FROM silver.u AS u {JOIN} GROUP BY u.id",
+        # A product of this many decimal places may not be exact.
+        f"SELECT u.id, SUM(o.fine) AS n FROM silver.u AS u {JOIN} GROUP BY u.id",
+        f"SELECT u.id, COUNT(o.at) AS n FROM silver.u AS u {JOIN} WHERE o.amount > 1 GROUP BY u.id",
+    ],
+)
+def test_other_groupings_are_not_taken_apart(query: str) -> None:
+    assert "state.100" not in tables(query)
+
+
+def test_an_aggregate_that_is_not_stored_leaves_the_grouping_as_it_is() -> None:
+    query = f"SELECT u.id, MAX(o.at) AS t, COUNT(o.at) AS n FROM silver.u AS u {JOIN} GROUP BY u.id"
+    assert tables(query) == []
+
+
+def test_groups_above_are_numbered_as_before() -> None:
+    inner = SUMS.format(JOIN, "u.id, u.name")
+    query = f"SELECT g.name, SUM(g.s) AS s, SUM(g.n) AS n FROM ({inner}) AS g GROUP BY g.name"
+    assert tables(query) == ["state.100", "state.0"]
+
+
+def test_operators_are_described_in_the_authors_words() -> None:
+    found, error = maintenance_of(SUMS.format(JOIN, "u.id, u.name"), types=TYPES)
+    assert error is None
+    words = [one.operator for one in found.operators]
+    assert "aggregate COUNT(at), SUM(amount) by user_id" in words
+    assert "outer join on id = user_id" in words
