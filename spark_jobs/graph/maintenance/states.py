@@ -8,7 +8,6 @@ the sum of no values is NULL and not 0.
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -46,8 +45,8 @@ from spark_jobs.graph.maintenance.terms import STORED, Stored, Term, extremes_of
 LAYER = "state"
 # Starts the names of columns that an eager aggregation adds.
 EAGER = "__eager"
-# The first number of state that is computed before a join. Releases without it number the other
-# tables alone, and must find these under the same numbers.
+# Added to the number of state that is computed before a join. A release without it has another
+# table under the number itself, and all others under the same numbers.
 _BEFORE_A_JOIN = 100
 _DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
 
@@ -184,7 +183,6 @@ class Cutter:
 
     tables: Mapping[str, Mapping[str, str]]
     states: list[State] = field(default_factory=list)
-    _types: dict[str, Mapping[str, str]] = field(default_factory=dict)
     _done: dict[int, Node] = field(default_factory=dict)
     _written: dict[int, Node] = field(default_factory=dict)
 
@@ -234,7 +232,7 @@ class Cutter:
     def _eager(self, node: Aggregate) -> Node | None:
         """A grouping above a left join, with the right side's groups as state."""
         prefix = f"{EAGER}{len(self.states)}_"
-        found = eager(node, column_types(node.child, self._known), prefix)
+        found = eager(node, column_types(node.child, self.tables), prefix)
         if found is None:
             return None
         right = self._kept(
@@ -244,14 +242,10 @@ class Cutter:
             return None
         return found.joined(replace(found.left, child=self.cut(found.left.child)), right)
 
-    @property
-    def _known(self) -> Mapping[str, Mapping[str, str]]:
-        return {**self.tables, **self._types}
-
     def _kept(self, node: Aggregate, first: int = 0) -> Node | None:
         if node.sessions or not scans(node):
             return None
-        kinds = column_types(node.child, self._known)
+        kinds = column_types(node.child, self.tables)
         terms: dict[Identity, Term] = {}
         outputs: list[Named] = []
         index = len(self.states)
@@ -260,10 +254,7 @@ class Cutter:
             if value is None:
                 return None
             outputs.append((name, value))
-        names_taken = {state.table for state in self.states}
-        numbers = (f"{LAYER}.{number}" for number in itertools.count(first))
-        table = next(name for name in numbers if name not in names_taken)
-        state = State(table, node, tuple(terms.values()))
+        state = State(f"{LAYER}.{first + index}", node, tuple(terms.values()))
         if state.has_extremes and (node.keys or all(map(is_state, scans(node)))):
             # Reading the rows of the changed groups costs less than this state.
             return None
@@ -273,21 +264,8 @@ class Cutter:
             for (name, _), column in zip(node.keys, state.keys, strict=True)
         ]
         self.states.append(state)
-        if first:
-            self._types[table] = _stored_types(state, kinds)
         scan = Scan(state.table, names, frozenset(f"s{index}_{key}" for key in state.keys))
         return Project(scan, (*keys, *outputs))
-
-
-def _stored_types(state: State, kinds: Mapping[str, str]) -> dict[str, str]:
-    """The types of the stored columns, as far as they are known, by name."""
-    columns = dict(zip(state.keys, (value for _, value in state.node.keys), strict=True))
-    for term in state.terms:
-        columns[term.present] = exp.Count(this=term.argument.copy(), big_int=True)
-        if Stored.SUM in term.stored:
-            columns[term.column(Stored.SUM)] = exp.Sum(this=term.argument.copy())
-    found = expression_types(list(columns.values()), dict(kinds))
-    return {name: kind for name, kind in zip(columns, found, strict=True) if kind}
 
 
 def _value(

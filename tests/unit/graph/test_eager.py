@@ -60,10 +60,13 @@ def test_an_aggregate_that_is_not_stored_leaves_the_grouping_as_it_is() -> None:
     assert tables(query) == []
 
 
-def test_groups_above_are_numbered_as_before() -> None:
-    inner = SUMS.format(JOIN, "u.id, u.name")
-    query = f"SELECT g.name, SUM(g.s) AS s, SUM(g.n) AS n FROM ({inner}) AS g GROUP BY g.name"
-    assert tables(query) == ["state.100", "state.0"]
+def test_other_state_has_the_numbers_that_it_has_without_this_rule() -> None:
+    inner = f"SELECT u.id, COUNT(o.at) AS n FROM silver.u AS u {JOIN} GROUP BY u.id"
+    query = f"SELECT g.n, COUNT(*) AS many FROM ({inner}) AS g GROUP BY g.n"
+    assert tables(query) == ["state.100", "state.1"]
+    # The same with a condition on both sides, which is not taken apart.
+    both = query.replace(JOIN, f"{JOIN} AND o.ratio > u.ratio")
+    assert tables(both) == ["state.0", "state.1"]
 
 
 def test_operators_are_described_in_the_authors_words() -> None:
