@@ -40,6 +40,7 @@ UNIT_TESTS = tuple(
         "ties",
         "reach",
         "derived",
+        "eager",
         "described",
         "obstacle_place",
         "whole_view",
