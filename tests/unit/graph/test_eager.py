@@ -20,7 +20,8 @@ TYPES = {
     },
 }
 SUMS = "SELECT u.id, u.name, COUNT(o.at) AS n, SUM(o.amount) AS s FROM silver.u AS u {} GROUP BY {}"
-JOIN = "LEFT JOIN silver.o AS o ON o.user_id = u.id"
+INNER = "JOIN silver.o AS o ON o.user_id = u.id"
+JOIN = f"LEFT {INNER}"
 
 
 def tables(query: str) -> list[str]:
@@ -43,6 +44,10 @@ def test_the_matches_of_each_left_group_are_summed_before_the_join(more: str) ->
         SUMS.format("LEFT JOIN silver.o AS o ON o.ratio = u.ratio", "u.id, u.name, u.ratio"),
         SUMS.format(JOIN + " AND o.at < CURRENT_TIMESTAMP()", "u.id, u.name"),
         SUMS.format(JOIN + " AND o.ratio > u.ratio", "u.id, u.name"),
+        f"SELECT u.id, o.at, COUNT(o.amount) AS n FROM silver.u AS u {JOIN} GROUP BY u.id, o.at",
+        f"SELECT u.id, COUNT(o.at) AS n FROM silver.u AS u {JOIN} GROUP BY u.id, UPPER(u.name)",
+        f"SELECT u.id, COUNT(o.at) AS n FROM silver.u AS u {INNER} GROUP BY u.id",
+        f"SELECT u.id, COUNT(DISTINCT o.at) AS n FROM silver.u AS u {JOIN} GROUP BY u.id",
         f"SELECT u.name, COUNT(o.at) AS n FROM silver.u AS u {JOIN} GROUP BY u.name",
         f"SELECT u.id, COUNT(*) AS n FROM silver.u AS u {JOIN} GROUP BY u.id",
         f"SELECT u.id, SUM(u.id) AS n FROM silver.u AS u {JOIN} GROUP BY u.id",
