@@ -47,6 +47,7 @@ def test_the_matches_of_each_left_group_are_summed_before_the_join(more: str) ->
         f"SELECT u.id, o.at, COUNT(o.amount) AS n FROM silver.u AS u {JOIN} GROUP BY u.id, o.at",
         f"SELECT u.id, COUNT(o.at) AS n FROM silver.u AS u {JOIN} GROUP BY u.id, UPPER(u.name)",
         f"SELECT u.id, COUNT(o.at) AS n FROM silver.u AS u {INNER} GROUP BY u.id",
+        SUMS.format("LEFT JOIN silver.o AS o ON o.amount > 1", "u.id, u.name"),
         f"SELECT u.id, COUNT(DISTINCT o.at) AS n FROM silver.u AS u {JOIN} GROUP BY u.id",
         f"SELECT u.name, COUNT(o.at) AS n FROM silver.u AS u {JOIN} GROUP BY u.name",
         f"SELECT u.id, COUNT(*) AS n FROM silver.u AS u {JOIN} GROUP BY u.id",
