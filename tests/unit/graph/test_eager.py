@@ -19,7 +19,10 @@ TYPES = {
         "at": "timestamp",
     },
 }
-SUMS = "SELECT u.id, u.name, COUNT(o.at) AS n, SUM(o.amount) AS s FROM silver.u AS u {} GROUP BY {}"
+SUMS = (
+    "SELECT u.id, u.name, COUNT(o.at) AS n, SUM(o.amount) AS s, AVG(o.user_id) AS m "
+    "FROM silver.u AS u {} GROUP BY {}"
+)
 INNER = "JOIN silver.o AS o ON o.user_id = u.id"
 JOIN = f"LEFT {INNER}"
 
@@ -79,5 +82,5 @@ def test_operators_are_described_in_the_authors_words() -> None:
     found, error = maintenance_of(SUMS.format(JOIN, "u.id, u.name"), types=TYPES)
     assert error is None
     words = [one.operator for one in found.operators]
-    assert "aggregate COUNT(at), SUM(amount) by user_id" in words
+    assert "aggregate COUNT(at), SUM(amount), AVG(user_id) by user_id" in words
     assert "outer join on id = user_id" in words
