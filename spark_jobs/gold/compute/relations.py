@@ -9,7 +9,7 @@ from spark_jobs.gold.base.context import GoldContext
 from spark_jobs.gold.base.publications import Publication
 from spark_jobs.gold.compute.state_location import AggregateState, aggregate_state
 from spark_jobs.graph.maintenance.relation import When
-from spark_jobs.graph.maintenance.states import LAYER
+from spark_jobs.graph.maintenance.states import is_state
 from spark_jobs.graph.sql import Relation, delta_relation, named_relation
 from spark_jobs.names import TableName, TableVersion
 from spark_jobs.planning.work import WorkItem
@@ -56,7 +56,7 @@ class Relations:
 
     def content(self, table: str, when: When) -> Relation:
         """A table at its version before or after; aggregate state is read by registered name."""
-        if table.startswith(f"{LAYER}."):
+        if is_state(table):
             return named_relation(f"{self._name(table)}_{when}")
         one = self.ranges[table]
         version = one.before if when is When.OLD and table in self.changed else one.after
@@ -74,7 +74,7 @@ class Relations:
 
     def large(self, table: str) -> bool:
         """Whether a table is too large for a broadcast join."""
-        if table.startswith(f"{LAYER}."):
+        if is_state(table):
             groups = self.groups(table)
             return groups.known is not None and not policy.STATE.fits(rows=groups.rows)
         size = log.size(self.location(table), self.ranges[table].after.version)
@@ -82,7 +82,7 @@ class Relations:
 
     def part_types(self, table: str) -> dict[str, str] | None:
         """Column types of aggregate state that is stored in parts; None for any other table."""
-        groups = self.groups(table) if table.startswith(f"{LAYER}.") else None
+        groups = self.groups(table) if is_state(table) else None
         if groups is None or groups.known is None or not groups.in_parts:
             return None
         return {one.name: one.type for one in log.schema(groups.location, groups.known.version)}

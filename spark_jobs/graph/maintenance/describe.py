@@ -29,7 +29,7 @@ from spark_jobs.graph.maintenance.delta import group_keys
 from spark_jobs.graph.maintenance.program import check_clock
 from spark_jobs.graph.maintenance.query import build
 from spark_jobs.graph.maintenance.reasons import NotIncrementalError, Obstacle
-from spark_jobs.graph.maintenance.states import EAGER, LAYER, Cutter
+from spark_jobs.graph.maintenance.states import EAGER, Cutter, is_state
 from spark_jobs.graph.maintenance.ties import undecided_order
 from spark_jobs.graph.maintenance.unique import Uniqueness
 from spark_jobs.graph.manifest import Maintenance, MaintenanceStrategy, OperatorRule
@@ -111,7 +111,7 @@ def _check_groups(node: Node) -> None:
     }
     for kind, what in whole.items():
         grouped = isinstance(node, Aggregate | Window) and group_keys(node)
-        kept = all(table.startswith(f"{LAYER}.") for table in scans(node))
+        kept = all(map(is_state, scans(node)))
         if isinstance(node, kind) and not grouped and not kept:
             raise NotIncrementalError(
                 Obstacle.DEPENDS_ON_EVERY_ROW, f"{what} reads every row for each change"

@@ -8,6 +8,7 @@ aggregation: Yan and Larson, "Eager Aggregation and Lazy Aggregation", VLDB 1995
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -25,7 +26,7 @@ from spark_jobs.graph.maintenance.algebra import (
     equality,
     used,
 )
-from spark_jobs.graph.maintenance.column_types import Types, expression_types
+from spark_jobs.graph.maintenance.column_types import Types, column_types, expression_types
 from spark_jobs.graph.maintenance.scope import named
 from spark_jobs.graph.maintenance.unique import is_identical
 
@@ -55,7 +56,7 @@ class Eager:
         return Project(LeftJoin(left, right, self.condition, Side.OUTER), self.outputs)
 
 
-def eager(node: Aggregate, types: Types, prefix: str) -> Eager | None:
+def eager(node: Aggregate, tables: Mapping[str, Mapping[str, str]], prefix: str) -> Eager | None:
     """Take a grouping above a left join apart; None if it is of another form.
 
     Each row of a left group has the same matches, because the group has the columns of the join. So
@@ -63,7 +64,7 @@ def eager(node: Aggregate, types: Types, prefix: str) -> Eager | None:
 
     Args:
         node: the grouping.
-        types: types of the columns below it, as far as they are known.
+        tables: column types of the tables, by table and lower-case name.
         prefix: of the names of the new columns.
     """
     join = node.child
@@ -72,6 +73,7 @@ def eager(node: Aggregate, types: Types, prefix: str) -> Eager | None:
     keys = {value.name: name for name, value in node.keys if isinstance(value, exp.Column)}
     if len(keys) < len(node.keys) or not keys.keys() <= set(join.left.columns):
         return None
+    types = column_types(join, tables)
     found = _pairs(join, keys, types)
     if found is None or not all(_is_of_right(call, join) for _, call in node.aggregates):
         return None

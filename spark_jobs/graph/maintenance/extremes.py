@@ -36,7 +36,7 @@ def with_extremes(writer: Writer, step: NewStep, state: State, change: str) -> s
         the name of a relation with the columns of the state.
     """
     compared = step("compared", _compared(writer, state, change))
-    extremes = [term.column(kind) for term in state.terms for kind in term.extremes]
+    extremes = state.extreme_columns
     gone = step(
         "deleted_extremes",
         exp.select(*selected(()))
@@ -79,8 +79,8 @@ def _compared(writer: Writer, state: State, change: str) -> exp.Select:
             lost = exp.and_(some.copy(), _beyond(kind, went, before), exp.not_(_true(beyond)))
             columns.append(exp.alias_(_true(lost), f"{name}{_GONE}"))
     sums = state.merged(old, exp.to_table(change))
-    extremes = {term.column(kind) for term in state.terms for kind in term.extremes}
-    rest = [exp.alias_(_of("s", one), one) for one in state.columns if one not in extremes]
+    others = [one for one in state.columns if one not in state.extreme_columns]
+    rest = [exp.alias_(_of("s", one), one) for one in others]
     return (
         exp.select(*rest, *columns)
         .from_(aliased(sums, "s"))

@@ -75,9 +75,14 @@ class State:
         return (*self.keys, COUNT, *(name for term in self.terms for name in term.columns))
 
     @property
+    def extreme_columns(self) -> tuple[str, ...]:
+        """The columns of each MIN and MAX."""
+        return tuple(term.column(one) for term in self.terms for one in term.extremes)
+
+    @property
     def has_extremes(self) -> bool:
         """Whether a MIN or MAX is stored; the state then has no keys, and one row."""
-        return any(term.extremes for term in self.terms)
+        return bool(self.extreme_columns)
 
     @property
     def scan(self) -> Scan:
@@ -140,8 +145,8 @@ class State:
     def merged(self, old: exp.Table, change: exp.Table) -> exp.Select:
         """The groups after a change, without extremes; groups without rows are dropped."""
         keys = [*map(named, self.keys)]
-        extremes = {term.column(one) for term in self.terms for one in term.extremes}
-        rest = [name for name in self.columns if name not in {*self.keys, *extremes}]
+        others = {*self.keys, *self.extreme_columns}
+        rest = [name for name in self.columns if name not in others]
         both = union_all(
             [exp.select(*map(named, (*self.keys, *rest))).from_(one) for one in (old, change)]
         )
@@ -232,7 +237,7 @@ class Cutter:
     def _eager(self, node: Aggregate) -> Node | None:
         """A grouping above a left join, with the right side's groups as state."""
         prefix = f"{EAGER}{len(self.states)}_"
-        found = eager(node, column_types(node.child, self.tables), prefix)
+        found = eager(node, self.tables, prefix)
         if found is None:
             return None
         right = self._kept(
@@ -291,23 +296,25 @@ def _value(
         return present
     value: exp.Expr = named(prefix + known.column(stored))
     if isinstance(call, exp.Avg):
-        kind = expression_types([argument], dict(kinds))[0]
-        value = _mean(value, present.copy(), kind)
+        value = _mean(value, present.copy(), _kind(argument, kinds))
     none = exp.EQ(this=present, expression=exp.Literal.number(0))
     return exp.func("IF", none, exp.null(), value)
 
 
 def _is_stored(call: exp.Expr, argument: exp.Expr, kinds: Mapping[str, str]) -> bool:
     """Whether what is stored of the argument does not depend on the order of rows."""
-    kind = expression_types([argument], dict(kinds))[0]
     exact = is_exact(argument, kinds)
     match call:
         case exp.Avg():
-            return exact and is_exact_type(kind)
+            return exact and is_exact_type(_kind(argument, kinds))
         case exp.Min() | exp.Max():
-            return exact or is_ordered(kind)
+            return exact or is_ordered(_kind(argument, kinds))
         case _:
             return exact
+
+
+def _kind(argument: exp.Expr, kinds: Mapping[str, str]) -> str:
+    return expression_types([argument], dict(kinds))[0]
 
 
 def _plain(call: exp.Expr) -> tuple[exp.Expr, exp.Expr | None] | None:
