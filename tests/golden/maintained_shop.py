@@ -50,7 +50,7 @@ VIEWS = {
     "GROUP BY o.user_id ORDER BY total DESC, o.user_id LIMIT 2",
     "heaviest": "SELECT o.order_id, o.weight\nFROM bronze.orders AS o\n"
     "ORDER BY o.weight DESC, o.order_id LIMIT 2",
-    "everything": "SELECT\n  COUNT(DISTINCT o.weight) AS many\nFROM bronze.orders AS o",
+    "everything": "SELECT\n  STDDEV(o.weight) AS many\nFROM bronze.orders AS o",
     "numbered": "SELECT o.order_id,\n  ROW_NUMBER() OVER (ORDER BY o.order_id) AS place\n"
     "FROM bronze.orders AS o",
     "recent": "SELECT o.order_id FROM bronze.orders AS o WHERE o.order_id < UNIX_TIMESTAMP()",

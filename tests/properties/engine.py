@@ -28,6 +28,7 @@ class Engine:
         self.connection.execute("PRAGMA disable_optimizer")
         self.connection.execute("SET TimeZone = 'UTC'")
         self.connection.execute("CREATE MACRO sequence(a, b) AS generate_series(a, b)")
+        self.connection.execute("CREATE MACRO raise_error(text) AS error(text)")
         self._texts: dict[int, tuple[exp.Expr, str]] = {}
         self._tables: dict[str, str] = {}
 

@@ -99,8 +99,15 @@ class Grammar:
         unequal = f" AND {self.rng.choice(numbers)} <> {column}" if self.rng.random() < 0.3 else ""
         call = self.rng.choice(("COUNT(*)", f"SUM({ours})", f"MAX({ours})", f"MIN({value})"))
         source = f"{table} AS {alias}"
+        one, other = write.condition(names), write.condition(names)
+        groups = f"(SELECT {ours} AS k, MAX({value}) AS v FROM {source} GROUP BY {ours}) q{alias}"
         return self.rng.choice(
             [
+                f"{outer} >= (SELECT {value} FROM {source} WHERE {one} ORDER BY {value} LIMIT 1)",
+                f"{outer} >= (SELECT q{alias}.v FROM {groups} WHERE q{alias}.k = {column})",
+                f"EXISTS (SELECT 1 FROM {source} WHERE ({tie} AND {one}) OR ({tie} AND {other}))",
+                f"IF(EXISTS (SELECT 1 FROM {source} WHERE {tie}{more}), {outer} > 0, {outer} < 2)",
+                f"({outer} = 1 OR NOT EXISTS (SELECT 1 FROM {source} WHERE {one}))",
                 f"EXISTS (SELECT 1 FROM {source} WHERE {tie}{more}{unequal})",
                 f"NOT EXISTS (SELECT 1 FROM {source} WHERE {tie}{more}{unequal})",
                 f"{outer} IN (SELECT {value} FROM {source} WHERE {tie}{more})",

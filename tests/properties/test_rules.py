@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
+import duckdb
 import pytest
 from sqlglot import exp
 
 from spark_jobs.graph.last_step import DeleteInsert
 from spark_jobs.graph.maintenance.describe import maintenance_of
 from spark_jobs.graph.maintenance.program import derive
+from spark_jobs.graph.maintenance.subqueries import SEVERAL_ROWS
 from spark_jobs.graph.manifest import MaintenanceStrategy
 from tests.properties.engine import Engine
 from tests.properties.maintenance import NOON, Content, InDuckDb, Maintained, canonical
@@ -198,6 +200,101 @@ RULES: dict[str, tuple[MaintenanceStrategy, str]] = {
     "scalar subquery over everything": (
         KEPT,
         "SELECT a.x FROM silver.a AS a WHERE a.y >= (SELECT AVG(b.x) FROM silver.b AS b)",
+    ),
+    "first row as scalar subquery": (
+        KEPT,
+        (
+            "SELECT a.x FROM silver.a AS a "
+            "WHERE a.y > (SELECT b.z FROM silver.b AS b ORDER BY b.z DESC LIMIT 1)"
+        ),
+    ),
+    "only distinct value as scalar subquery": (
+        KEPT,
+        (
+            "SELECT a.x FROM silver.a AS a "
+            "WHERE a.y > (SELECT DISTINCT b.x * 0 + 4 FROM silver.b AS b WHERE b.x > 1)"
+        ),
+    ),
+    "only group as scalar subquery": (
+        KEPT,
+        (
+            "SELECT a.k, COUNT(*) AS n FROM silver.a AS a GROUP BY a.k HAVING COUNT(*) >= "
+            "(SELECT COUNT(*) FROM silver.b AS b WHERE b.x = 2 GROUP BY b.x)"
+        ),
+    ),
+    "row of a common table as scalar subquery": (
+        KEPT,
+        (
+            "WITH m AS (SELECT MAX(b.z) AS most FROM silver.b AS b) "
+            "SELECT a.x, (SELECT m.most FROM m AS m) AS most FROM silver.a AS a"
+        ),
+    ),
+    "only row of a group as scalar subquery": (
+        KEPT,
+        (
+            "SELECT a.x, (SELECT m.z FROM (SELECT b.k, SUM(b.z) AS z FROM silver.b AS b "
+            "GROUP BY b.k) AS m WHERE m.k = a.k) AS z FROM silver.a AS a"
+        ),
+    ),
+    "scalar subquery inside of another": (
+        KEPT,
+        (
+            "SELECT a.x FROM silver.a AS a WHERE a.y > (SELECT AVG(b.z) - "
+            "(SELECT MIN(c.y) FROM silver.c AS c) FROM silver.b AS b)"
+        ),
+    ),
+    "EXISTS in an expression": (
+        KEPT,
+        (
+            "SELECT a.x, CASE WHEN EXISTS (SELECT 1 FROM silver.b AS b WHERE b.k = a.k) "
+            "THEN 1 ELSE 0 END AS found FROM silver.a AS a"
+        ),
+    ),
+    "NOT EXISTS in parentheses": (
+        GROUPS,
+        (
+            "SELECT a.x FROM silver.a AS a WHERE (NOT EXISTS (SELECT 1 FROM silver.b AS b "
+            "WHERE b.k = a.k) AND NOT EXISTS (SELECT 1 FROM silver.c AS c WHERE c.j = a.k))"
+        ),
+    ),
+    "uncorrelated EXISTS beside OR": (
+        KEPT,
+        (
+            "SELECT a.x FROM silver.a AS a WHERE a.x = 2 OR NOT EXISTS "
+            "(SELECT 1 FROM silver.b AS b WHERE b.z > 3)"
+        ),
+    ),
+    "correlated on both sides of OR": (
+        KEPT,
+        (
+            "SELECT a.x FROM silver.a AS a WHERE (SELECT COUNT(*) FROM silver.b AS b "
+            "WHERE (b.k = a.k AND b.x > 1) OR (b.k = a.k AND b.z = 4)) > 0"
+        ),
+    ),
+    "join on both sides of OR": (
+        ROWS,
+        (
+            "SELECT a.x, b.z FROM silver.a AS a CROSS JOIN silver.b AS b "
+            "WHERE (a.k = b.k AND b.x > 1 AND a.x = 1) OR (a.k = b.k AND b.z = 4)"
+        ),
+    ),
+    "COUNT DISTINCT of everything": (
+        KEPT,
+        (
+            "SELECT COUNT(DISTINCT a.y) AS ys, COUNT(a.y) AS n, SUM(DISTINCT a.x) AS xs, "
+            "COUNT(DISTINCT a.x, a.y) AS pairs FROM silver.a AS a"
+        ),
+    ),
+    "COUNT DISTINCT of everything, filtered": (
+        KEPT,
+        "SELECT COUNT(DISTINCT a.y) FILTER (WHERE a.x = 1) AS ys FROM silver.a AS a",
+    ),
+    "COUNT DISTINCT of everything, of groups": (
+        KEPT,
+        (
+            "SELECT COUNT(DISTINCT g.n) AS ns, MAX(g.n) AS most FROM "
+            "(SELECT a.k, COUNT(*) AS n FROM silver.a AS a GROUP BY a.k) AS g"
+        ),
     ),
     "COUNT": (
         KEPT,
@@ -580,7 +677,7 @@ REFUSED = {
     ),
     "global aggregate that is not kept": (
         "DEPENDS_ON_EVERY_ROW",
-        "SELECT COUNT(DISTINCT a.y) AS many FROM silver.a AS a",
+        "SELECT STDDEV(a.y) AS spread FROM silver.a AS a",
     ),
     "list in the order of arrival": (
         "ORDER_DEPENDENT",
@@ -618,6 +715,16 @@ def started(engine: Engine, sql: str, content: Content, clock: datetime = NOON) 
     view = Maintained(sql, engine, INTS)
     view.start({**dict.fromkeys(INTS, ()), **content}, clock)
     return view
+
+
+def test_a_scalar_subquery_of_several_rows_fails_as_its_sql_does(engine: Engine) -> None:
+    sql = "SELECT a.x, (SELECT b.z FROM silver.b AS b WHERE b.k = a.k) AS z FROM silver.a AS a"
+    view = started(engine, sql, {A: [(1, 7, 0)], B: [(1, 0, 5)]})
+    assert values(view, {A: [(1, 7, 0)], B: [(1, 0, 6)]}) == [(7, 6)]
+    # Of another row, so that nothing fails.
+    assert values(view, {A: [(1, 7, 0)], B: [(2, 0, 6), (2, 0, 6)]}) == [(7, None)]
+    with pytest.raises(duckdb.Error, match=SEVERAL_ROWS):
+        view.move({A: [(1, 7, 0)], B: [(1, 0, 6), (1, 0, 6)]})
 
 
 def test_a_sum_whose_values_all_became_null_is_null_and_not_0(engine: Engine) -> None:

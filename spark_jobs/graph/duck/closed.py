@@ -96,6 +96,8 @@ _FUNCTIONS: Mapping[type[exp.Expr], frozenset[str]] = {
     exp.Window: frozenset({"this", "partition_by", "order", "spec", "over"}),
     exp.WindowSpec: frozenset({"kind", "start", "start_side", "end", "end_side"}),
     **dict.fromkeys((exp.RowNumber, exp.Rank, exp.DenseRank), frozenset[str]()),
+    # RAISE_ERROR, of a text.
+    exp.Anonymous: frozenset({"this", "expressions"}),
     exp.Lag: frozenset({"this", "offset"}),
     exp.Lead: frozenset({"this", "offset"}),
 }

@@ -134,6 +134,8 @@ class Expressions:
                 return self._case(branches, node.args.get("default"))
             case exp.Window():
                 return windowed(node, self.typed)
+            case exp.Anonymous() if node.name.upper() == "RAISE_ERROR":
+                return Typed(f"error({self.typed(node.expressions[0]).sql})", NULL)
             case exp.Filter() if type(node.this) in AGGREGATES:
                 return aggregate(node.this, self.typed, self._condition(node.expression.this).sql)
             case _:

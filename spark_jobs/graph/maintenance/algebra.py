@@ -229,11 +229,41 @@ def identity(expression: exp.Expr) -> Identity:
 
 
 def conjuncts(condition: exp.Expr | None) -> list[exp.Expr]:
-    """The conditions that are joined by AND."""
+    """The conditions that are joined by AND, also those that each side of an OR repeats.
+
+    >>> from spark_jobs.graph.dialect import parse
+    >>> [to_sql(one) for one in conjuncts(parse("a = b AND (c OR d)"))]
+    ['a = b', 'c OR d']
+    >>> [to_sql(one) for one in conjuncts(parse("(a = b AND c) OR (a = b AND d AND e)"))]
+    ['a = b', '(c) OR (d AND e)']
+    """
     if condition is None:
         return []
     condition = condition.unnest()
-    return list(condition.flatten()) if isinstance(condition, exp.And) else [condition]
+    if isinstance(condition, exp.And):
+        return [part for one in condition.flatten() for part in conjuncts(one)]
+    return _repeated(condition) if isinstance(condition, exp.Or) else [condition]
+
+
+def _repeated(condition: exp.Or) -> list[exp.Expr]:
+    """An OR whose sides share conditions, as these and the rest; AND distributes over OR."""
+    sides = [conjuncts(one) for one in condition.flatten()]
+    others = [{identity(part) for part in side} for side in sides[1:]]
+    shared = {
+        which: part
+        for part in sides[0]
+        if all((which := identity(part)) in other for other in others)
+    }
+    if not shared:
+        return [condition]
+    rests = [[part for part in side if identity(part) not in shared] for side in sides]
+    if not all(rests):
+        # One side says nothing else, so the OR is true if the shared conditions are.
+        return list(shared.values())
+    return [
+        *shared.values(),
+        exp.or_(*(exp.paren(exp.and_(*rest), copy=False) for rest in rests), copy=False),
+    ]
 
 
 def equality(condition: exp.Expr) -> tuple[str, str] | None:

@@ -294,7 +294,7 @@ def _order_columns(
     builder: Builder, order: list[exp.Expr], outputs: list[Named]
 ) -> tuple[list[exp.Expr], list[Named]]:
     """ORDER BY over the projection's columns, and additional columns that it needs."""
-    known = {identity(value): at for at, value in outputs}
+    known = {identity(value.unnest()): at for at, value in outputs}
     more: list[Named] = []
     result = []
     for one in order:

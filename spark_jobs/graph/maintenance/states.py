@@ -31,12 +31,14 @@ from spark_jobs.graph.maintenance.algebra import (
 )
 from spark_jobs.graph.maintenance.clauses import aliased, each_copy, union_all
 from spark_jobs.graph.maintenance.column_types import (
+    Types,
     column_types,
     expression_types,
     is_exact,
     is_exact_type,
     is_ordered,
 )
+from spark_jobs.graph.maintenance.distinct import apart
 from spark_jobs.graph.maintenance.eager import eager
 from spark_jobs.graph.maintenance.relation import COUNT
 from spark_jobs.graph.maintenance.scope import named
@@ -213,7 +215,7 @@ class Cutter:
                 return replace(node, left=self.cut(node.left), right=self.cut(node.right))
             case Aggregate():
                 below = replace(node, child=self.cut(node.child))
-                return self._eager(node) or self._kept(below) or below
+                return self._eager(node) or self._kept(below) or self._apart(below) or below
             case TopK():
                 child = self.cut(node.child)
                 kept = all(map(is_state, scans(child)))
@@ -247,10 +249,39 @@ class Cutter:
             return None
         return found.joined(replace(found.left, child=self.cut(found.left.child)), right)
 
-    def _kept(self, node: Aggregate, first: int = 0) -> Node | None:
+    def _apart(self, node: Aggregate) -> Node | None:
+        """Without GROUP BY: aggregates of distinct values over state of these values."""
+        # Over groups that are stored it is computed from these, as by releases without this rule.
+        kept_below = all(map(is_state, scans(node)))
+        found = None if kept_below else apart(node, f"d{len(self.states)}_")
+        if found is None:
+            return None
+        before = len(self.states)
+        inputs: list[Node] = []
+        for part in found:
+            of = part.values
+            kept = self._kept(part.whole) if of is None else self._of_values(of, part.whole)
+            if kept is None:
+                del self.states[before:]
+                return None
+            inputs.append(kept)
+        joined = Join(tuple(inputs), ()) if len(inputs) > 1 else inputs[0]
+        return Project(joined, tuple((name, named(name)) for name in node.columns))
+
+    def _of_values(self, values: Aggregate, whole: Aggregate) -> Node | None:
+        """An aggregate over groups, which are stored."""
+        stored = self._kept(values)
+        if stored is None:
+            return None
+        # The types of stored columns are not among those of the tables.
+        kinds = column_types(values, self.tables)
+        whole = replace(whole, child=stored)
+        return self._kept(whole, kinds=kinds) or whole
+
+    def _kept(self, node: Aggregate, first: int = 0, kinds: Types | None = None) -> Node | None:
         if node.sessions or not scans(node):
             return None
-        kinds = column_types(node.child, self.tables)
+        kinds = column_types(node.child, self.tables) if kinds is None else kinds
         terms: dict[Identity, Term] = {}
         outputs: list[Named] = []
         index = len(self.states)

@@ -25,6 +25,7 @@ from spark_jobs.graph.maintenance.reasons import NotIncrementalError, Obstacle
 from spark_jobs.graph.maintenance.relations import all_of, from_clause, inner, push
 from spark_jobs.graph.maintenance.scope import Scope, named
 
+SEVERAL_ROWS = "A scalar subquery returned more than one row."
 _ENDS_ZERO = (exp.Count, exp.CountIf, exp.ApproxDistinct)
 
 
@@ -144,17 +145,9 @@ def _split_where(
 
 def _scalar(builder: Builder, node: Node, query: exp.Expr, scope: Scope) -> tuple[Node, exp.Expr]:
     """Join a scalar subquery to each row, and return the expression of its value."""
-    if not (isinstance(query, exp.Select) and _is_scalar(query)):
-        raise unsupported(query, "a scalar subquery that is not one aggregate without GROUP BY")
-    inner_scope = Scope(around=scope)
-    with builder.common_tables(query):
-        child = from_clause(builder, query, inner_scope)
-        child, outer = _split_where(builder, child, query, inner_scope)
-    value = query.selects[0].unalias()
-    if inner_scope.is_outer(value):
-        raise unsupported(query, "a scalar subquery that computes with columns from around it")
+    child, outer, value = _aggregated(builder, query, scope)
     calls: dict[Identity, Named] = {}
-    value = aggregate_calls(inner_scope.rewrite(value), calls, builder.names)
+    value = aggregate_calls(value, calls, builder.names)
     keys, pairs = _group(builder, outer, child, query)
     group = Aggregate(child, keys, tuple(calls.values()))
     if not keys:
@@ -168,30 +161,67 @@ def _scalar(builder: Builder, node: Node, query: exp.Expr, scope: Scope) -> tupl
                 value = zero
             else:
                 column.replace(zero)
-    condition = all_of([exp.EQ(this=left, expression=named(key)) for key, left in pairs])
-    return LeftJoin(node, group, condition, Side.OUTER), value
+    return LeftJoin(node, group, _matches(pairs), Side.OUTER), value
+
+
+def _aggregated(
+    builder: Builder, query: exp.Expr, scope: Scope
+) -> tuple[Node, list[exp.Expr], exp.Expr]:
+    """The rows of a scalar subquery, its conditions on the outer row, and its value over them."""
+    if not isinstance(query, exp.Query):
+        raise unsupported(query, "this form of subquery")
+    one = query.selects[0].unalias()
+    if isinstance(query, exp.Select) and not one.find(exp.Query):
+        aggregate = _is_scalar(query)
+        if aggregate or (_is_plain(query) and not query.args.get("distinct")):
+            inner_scope = Scope(around=scope)
+            with builder.common_tables(query):
+                child = from_clause(builder, query, inner_scope)
+                child, outer = _split_where(builder, child, query, inner_scope)
+            if inner_scope.is_outer(one):
+                text = "a scalar subquery that computes with columns from around it"
+                raise unsupported(query, text)
+            value = inner_scope.rewrite(one)
+            return child, outer, value if aggregate else _only(value)
+    child, outputs = builder.query(query)
+    return child, [], _only(named(outputs[0][1]))
+
+
+def _only(value: exp.Expr) -> exp.Expr:
+    """The value of the only row, NULL if there is none; several fail as the subquery does."""
+    many = exp.GT(this=exp.Count(this=exp.Star(), big_int=True), expression=exp.Literal.number(1))
+    failure = exp.Anonymous(this="RAISE_ERROR", expressions=[exp.Literal.string(SEVERAL_ROWS)])
+    return exp.func("IF", many, failure, exp.Max(this=value))
 
 
 def _mark(builder: Builder, node: Node, test: exp.Expr, scope: Scope) -> tuple[Node, exp.Expr]:
-    """Join a Boolean column for a test below OR."""
-    above = test.parent
-    while isinstance(above, exp.Paren | exp.And | exp.Or):
-        above = above.parent
-    if above is not None:
-        raise unsupported(test, "a subquery inside of an expression")
+    """Join a Boolean column for a test below OR, or for EXISTS anywhere in an expression."""
     if isinstance(test, exp.Exists):
         right, outer, _ = _matching(builder, test.this, scope, outputs=False)
     else:
+        # It is NULL or false if nothing equal is found: only a condition treats these alike.
+        above = test.parent
+        while isinstance(above, exp.Paren | exp.And | exp.Or):
+            above = above.parent
+        if above is not None:
+            raise unsupported(test, "IN with a subquery inside of an expression")
         right, outer, columns = _matching(builder, test.args["query"].unnest(), scope, outputs=True)
         if len(columns) != 1 or test.this.find(exp.Query):
             raise unsupported(test, "IN over several columns in an OR")
         outer.append(exp.EQ(this=scope.rewrite(test.this), expression=columns[0]))
     keys, pairs = _group(builder, outer, right, test)
     if not keys:
-        raise unsupported(test, "an uncorrelated subquery in an OR")
-    condition = all_of([exp.EQ(this=left, expression=named(key)) for key, left in pairs])
+        count = builder.names.fresh("rows")
+        rows: Named = (count, exp.Count(this=exp.Star(), big_int=True))
+        node = inner(node, Aggregate(right, (), (rows,)), [])
+        return node, exp.GT(this=named(count), expression=exp.Literal.number(0))
     found = exp.Is(this=named(keys[0][0]), expression=exp.null()).not_()
-    return LeftJoin(node, Aggregate(right, keys, ()), condition, Side.OUTER), found
+    return LeftJoin(node, Aggregate(right, keys, ()), _matches(pairs), Side.OUTER), found
+
+
+def _matches(pairs: list[tuple[str, exp.Expr]]) -> exp.Expr:
+    """The condition of a row and its group."""
+    return all_of([exp.EQ(this=left, expression=named(key)) for key, left in pairs])
 
 
 def _group(
@@ -233,7 +263,7 @@ def _counts(call: exp.Expr) -> bool:
 
 
 def _is_plain(query: exp.Select) -> bool:
-    """Whether the subquery returns the rows of its FROM and WHERE."""
+    """Whether the subquery returns the rows of its FROM and WHERE, or the distinct ones."""
     if any(query.args.get(name) for name in ("group", "having", "limit", "offset", "qualify")):
         return False
     return not any(aggregates(one) or one.find(exp.Window) for one in query.selects)

@@ -17,7 +17,7 @@ from spark_jobs.serving.report.lint_changes import BecameFullError
 
 HEADER = "/* gold\ndescription: A view.\nowner: tests\nrefresh: bulk\n{}*/\n"
 SUMS = "SELECT o.user_id, SUM(o.amount) AS spend\nFROM bronze.orders AS o\nGROUP BY o.user_id\n"
-MANY = "SELECT\n  COUNT(DISTINCT o.amount) AS most\nFROM bronze.orders AS o\n"
+MANY = "SELECT\n  STDDEV(o.amount) AS most\nFROM bronze.orders AS o\n"
 PLAIN = "SELECT o.user_id FROM bronze.orders AS o\n"
 
 

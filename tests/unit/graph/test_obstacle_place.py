@@ -49,7 +49,7 @@ CASES = [
     ),
     Case(
         "SELECT o.user_id, m.most\nFROM silver.orders AS o\n"
-        "CROSS JOIN (SELECT\n  COUNT(DISTINCT p.at) AS most FROM silver.orders AS p) AS m",
+        "CROSS JOIN (SELECT\n  STDDEV(p.user_id) AS most FROM silver.orders AS p) AS m",
         7,
         3,
         "DEPENDS_ON_EVERY_ROW",
