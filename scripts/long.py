@@ -99,7 +99,10 @@ def tree() -> str:
         return subprocess.run(["git", *options], cwd=ROOT, check=True, capture_output=True).stdout
 
     commit = git("rev-parse", "HEAD").decode().strip()
-    changed = git("diff", "HEAD") + git("ls-files", "--others", "--exclude-standard")
+    # A part that measures writes its report.
+    sources = ("--", ".", ":!benchmarks/results", ":!docs/benchmarks")
+    changed = git("diff", "HEAD", *sources)
+    changed += git("ls-files", "--others", "--exclude-standard", *sources)
     return f"{commit}+{hashlib.sha256(changed).hexdigest()[:12]}" if changed else commit
 
 
