@@ -24,7 +24,7 @@ from spark_jobs.graph.functions import called_name, is_foreign, is_known, spark_
 from spark_jobs.graph.literal_checks import check_literals
 from spark_jobs.graph.parsing import SqlText
 from spark_jobs.graph.place_checks import check_places
-from spark_jobs.graph.resolve import Schemas
+from spark_jobs.graph.resolve import Schemas, resolve
 from spark_jobs.graph.semantic_errors import QuotedTableError
 from spark_jobs.graph.sql import table_nodes
 from spark_jobs.names import COLUMN, RESERVED_COLUMN_PREFIX, TableName
@@ -69,15 +69,10 @@ def check_output(
     """Report output columns without a name, with a repeated one, or one that is not allowed."""
     stars = [one for one in tree.selects if one.is_star]
     if stars:
-        columns = [
-            column
-            for node in table_nodes(tree)
-            for table, known in schemas.items()
-            if str(table) == f"{node.db}.{node.name}".lower()
-            for column in known
-            if not column.startswith(RESERVED_COLUMN_PREFIX)
-        ]
-        unique = list(dict.fromkeys(columns))
+        # Of tables, subqueries and common table expressions alike.
+        names = resolve(tree, schemas, source, subject).tree.named_selects
+        known = [one for one in names if not one.startswith((RESERVED_COLUMN_PREFIX, "*"))]
+        unique = list(dict.fromkeys(known))
         yield SelectStarError(subject, unique, location=source.of(stars[0]))
         return
     seen: set[str] = set()

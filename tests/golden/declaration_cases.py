@@ -537,6 +537,13 @@ CASES = (
         _gold("SUM(o.amount)", "COALESCE(SUM())"),
     ),
     Case("select_star", "SELECT_STAR", _view("SELECT * FROM silver.orders")),
+    Case(
+        "select_star_of_subquery",
+        "SELECT_STAR",
+        _view(
+            "SELECT * FROM (SELECT COUNT(*) AS n, o.user_id FROM silver.orders AS o GROUP BY ALL)"
+        ),
+    ),
     Case("select_star_of_alias", "SELECT_STAR", _view("SELECT o.* FROM silver.orders AS o")),
     Case(
         "column_given_twice",
@@ -599,7 +606,7 @@ CASES = (
         "strict_whole_result",
         "STRICT_NOT_INCREMENTAL",
         _view(
-            "SELECT COUNT(DISTINCT o.amount) AS many FROM silver.orders AS o",
+            "SELECT STDDEV(o.amount) AS many FROM silver.orders AS o",
             "counted",
             "strategy: strict\n",
         ),
