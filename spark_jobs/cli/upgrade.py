@@ -76,7 +76,7 @@ def upgrade_steps(settings: Settings, *, check: bool) -> Iterator[Step]:
     from spark_jobs.storage.compiled import deployment_of, inspect_settings
 
     schema = found_version(settings.control_url)
-    manifest, problems = inspect_settings(settings)
+    manifest, problems = inspect_settings(settings, keep=False)
     if problems:
         raise ProblemsError(problems)
     rest = [

@@ -5,29 +5,21 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
-from sqlglot import exp
-
 from spark_jobs.definitions.durations import parse_duration
-from spark_jobs.definitions.project import Definitions, GoldDefinition, read_definitions
+from spark_jobs.definitions.project import Definitions, read_definitions
 from spark_jobs.definitions.schedules import cron_of
 from spark_jobs.definitions.vocabulary import RefreshPolicy
 from spark_jobs.errors import LakehouseError, Location, ProblemsError, SettingError
+from spark_jobs.graph.compile_cache import CompileCache
+from spark_jobs.graph.compile_views import compile_views
 from spark_jobs.graph.databases import check_consistency
-from spark_jobs.graph.described import with_copied_words
-from spark_jobs.graph.errors import CycleError, SqlTooDeepError
-from spark_jobs.graph.gold import check_gold, compile_gold, inputs_of
-from spark_jobs.graph.limits import check_limits
-from spark_jobs.graph.manifest import Column, GoldEntry, Manifest, SilverEntry, SourceEntry
-from spark_jobs.graph.order import downstream, find_cycles, tiers
-from spark_jobs.graph.parsing import SqlText, parse_select
-from spark_jobs.graph.personal import check_personal, with_personal
+from spark_jobs.graph.manifest import Manifest, SilverEntry
 from spark_jobs.graph.reuse import Value, expanded
 from spark_jobs.graph.silver import compile_silver
 from spark_jobs.graph.silver_suites import check_silver_suites
 from spark_jobs.graph.sinks import compile_sinks
 from spark_jobs.graph.sources import DeltaSchema, compile_source
 from spark_jobs.graph.suites import check_suites
-from spark_jobs.graph.table_layout import check_personal_paths
 from spark_jobs.graph.typed_source import typed_columns
 from spark_jobs.names import Layer, TableName
 from spark_jobs.sections import GraphSettings
@@ -42,6 +34,7 @@ def compile_project(
     delta_schema: DeltaSchema | None = None,
     limits: GraphSettings | None = None,
     variables: Mapping[str, Value] | None = None,
+    cache: CompileCache | None = None,
 ) -> Manifest:
     """Compile a project.
 
@@ -52,6 +45,7 @@ def compile_project(
         delta_schema: returns the columns of Delta sources that declare none.
         limits: limits of the graph's size; None: the defaults.
         variables: values for ``@name`` in SQL, by name.
+        cache: gold views of an earlier run; those of this run are added.
 
     Raises:
         ProblemsError: all problems of all files.
@@ -63,6 +57,7 @@ def compile_project(
         delta_schema=delta_schema,
         limits=limits,
         variables=variables,
+        cache=cache,
     )
     if problems:
         raise ProblemsError(problems)
@@ -77,6 +72,7 @@ def read_project(
     delta_schema: DeltaSchema | None = None,
     limits: GraphSettings | None = None,
     variables: Mapping[str, Value] | None = None,
+    cache: CompileCache | None = None,
 ) -> tuple[Manifest, list[LakehouseError]]:
     """The manifest as far as it compiles, and all problems.
 
@@ -98,16 +94,14 @@ def read_project(
         if entry:
             silver[entry.name] = entry
             schemas[entry.table_name] = {one.name: one.type for one in entry.columns}
-    trees = _parse_views(definitions, sources, problems)
-    gold = _compile_views(
+    gold = compile_views(
         definitions,
-        trees,
+        sources,
         silver,
         schemas,
         problems,
-        columns={str(one.table_name): one.columns for one in sources.values()}
-        | {str(one.table_name): one.columns for one in silver.values()},
         limits=limits or GraphSettings(),
+        cache=CompileCache() if cache is None else cache,
     )
     # Batches are judged before they become versions of rows, which have periods.
     judged = {one.table_name: [column.name for column in one.selected] for one in silver.values()}
@@ -136,95 +130,6 @@ def read_project(
         chosen = scheduled_at_first or manifest.gold
         manifest = _with_every(manifest, every_override, chosen, problems)
     return manifest, sorted(problems, key=_position)
-
-
-def _compile_views(
-    definitions: Definitions,
-    trees: dict[str, exp.Query],
-    silver: dict[str, SilverEntry],
-    schemas: dict[TableName, dict[str, str]],
-    problems: list[LakehouseError],
-    *,
-    columns: dict[str, tuple[Column, ...]],
-    limits: GraphSettings,
-) -> dict[str, GoldEntry]:
-    """The gold views, upstream views first; adds their columns to ``columns``."""
-    reads = {
-        name: tuple(table.name for table in inputs_of(tree) if table.layer is Layer.GOLD)
-        for name, tree in trees.items()
-    }
-    texts = {name: SqlText(one.file, one.padded) for name, one in definitions.gold.items()}
-    cycles = find_cycles(reads)
-    problems += (CycleError(path, location=texts[path[0]].first()) for path in cycles)
-    stuck = {name for path in cycles for name in path}
-    order = tiers({name: inputs for name, inputs in reads.items() if name not in stuck})
-    views = {name: (texts[name], tree) for name, tree in trees.items()}
-    problems += check_limits(views, order, limits)
-    above = downstream(reads)
-    keys = _keys(silver)
-    gold: dict[str, GoldEntry] = {}
-    for name in sorted(order, key=lambda one: (order[one], one)):
-        definition = definitions.gold[name]
-        try:
-            entry = compile_gold(definition, trees[name], schemas, problems, keys=keys)
-            entry = entry and _with_words(entry, definition, columns, problems)
-        except RecursionError:
-            problems.append(SqlTooDeepError(location=texts[name].first()))
-            continue
-        if entry:
-            columns[str(entry.table_name)] = entry.columns
-            gold[name] = entry.model_copy(
-                update={
-                    "tier": order[name],
-                    "upstream": reads[name],
-                    "downstream": above[name],
-                }
-            )
-            schemas[entry.table_name] = {one.name: one.type for one in entry.columns}
-            if entry.maintenance is not None and entry.maintenance.key:
-                lower = frozenset(one.lower() for one in entry.maintenance.key)
-                keys[str(entry.table_name)] = lower
-    return dict(sorted(gold.items()))
-
-
-def _with_words(
-    entry: GoldEntry,
-    definition: GoldDefinition,
-    columns: Mapping[str, tuple[Column, ...]],
-    problems: list[LakehouseError],
-) -> GoldEntry:
-    """The entry, with descriptions inherited from the columns that it copies."""
-    entry = with_copied_words(entry, columns)
-    header, places = definition.header, definition.places
-    subject = f'gold view "{entry.name}"'
-    problems += check_personal(header, entry.columns, places, subject)
-    marked = with_personal(entry.columns, entry.query, header, columns)
-    problems += check_personal_paths(header, marked, places, subject)
-    return entry.model_copy(update={"columns": marked})
-
-
-def _keys(silver: Mapping[str, SilverEntry]) -> dict[str, frozenset[str]]:
-    """The columns that identify a row, for tables that have a key."""
-    return {
-        str(entry.table_name): frozenset(key.lower() for key in entry.row_key)
-        for entry in silver.values()
-        if entry.row_key
-    }
-
-
-def _parse_views(
-    definitions: Definitions, sources: dict[str, SourceEntry], problems: list[LakehouseError]
-) -> dict[str, exp.Query]:
-    trees: dict[str, exp.Query] = {}
-    for name, definition in definitions.gold.items():
-        try:
-            tree = parse_select(SqlText(definition.file, definition.padded))
-        except LakehouseError as error:
-            problems.append(error)
-            continue
-        problems += check_gold(definition, tree, sources, definitions.declared)
-        trees[name] = tree
-    return trees
 
 
 def _unknown_views(definitions: Definitions, names: Collection[str]) -> Iterator[LakehouseError]:

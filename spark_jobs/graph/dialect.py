@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache, lru_cache
 from itertools import pairwise
 from typing import Any
 
@@ -81,6 +82,7 @@ class LakehouseSpark(Spark):
         return tokens
 
 
+@cache
 def dialect() -> Dialect:
     """The dialect for reading and writing all SQL."""
     return LakehouseSpark()
@@ -98,6 +100,12 @@ def parse(sql: str) -> exp.Expr:
     >>> to_sql(parse("select a as b from x qualify rank() over (order by x.b) = 1 limit 2"))
     'SELECT a AS b FROM x QUALIFY RANK() OVER (ORDER BY x.b) = 1 LIMIT 2'
     """
+    return _parsed(sql).copy()
+
+
+@lru_cache(maxsize=32)
+def _parsed(sql: str) -> exp.Expr:
+    """The tree of a statement, which one step after the other asks for."""
     return sqlglot.parse_one(sql, dialect=dialect())
 
 

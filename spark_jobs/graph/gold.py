@@ -107,12 +107,13 @@ def compile_gold(
     problems += check_layout(header, columns, definition.places, subject)
     partitions = layout_columns(header, "partition_by", columns)
     inputs = inputs_of(tree)
-    query = canonical_query(tree, resolved.tree)
+    canonical = canonical_query(tree, resolved.tree)
+    query = to_sql(canonical)
     types = {
         str(table): {name.lower(): kind for name, kind in schemas.get(table, {}).items()}
         for table in inputs
     }
-    maintenance, obstacle = maintenance_of(to_sql(query), keys=keys, types=types)
+    maintenance, obstacle = maintenance_of(query, keys=keys, types=types)
     if obstacle is not None and header.strategy is Strategy.STRICT:
         problems.append(
             StrictNotIncrementalError(
@@ -123,7 +124,7 @@ def compile_gold(
                 location=definition.places.value_of("strategy"),
             )
         )
-    known = _types_read(to_sql(query), {str(table): schemas.get(table, {}) for table in inputs})
+    known = _types_read(query, {str(table): schemas.get(table, {}) for table in inputs})
     return GoldEntry(
         name=definition.name,
         description=header.description.strip(),
@@ -144,11 +145,11 @@ def compile_gold(
         cluster_by=layout_columns(header, "cluster_by", columns),
         maintenance=maintenance,
         sql=definition.sql,
-        query=to_sql(query),
+        query=query,
         inputs=tuple(str(table) for table in inputs),
         columns=columns,
-        fingerprint=fingerprint_of(without_aliases(query), known, *_partitions(partitions)),
-        parts=_parts(to_sql(query), known, partitions) if maintenance.key else None,
+        fingerprint=fingerprint_of(without_aliases(canonical), known, *_partitions(partitions)),
+        parts=_parts(query, known, partitions) if maintenance.key else None,
         deterministic=True,
         reads_clock=reads_clock(tree),
         file=definition.file,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from sqlglot import exp
 from sqlglot.optimizer.scope import Scope, traverse_scope
@@ -41,6 +42,7 @@ class QueryLineage:
     rows: tuple[ColumnName, ...]
 
 
+@lru_cache(maxsize=256)
 def lineage_of(query: str) -> QueryLineage:
     """The lineage of one qualified SELECT, as in ``GoldEntry.query`` or ``projection``.
 

@@ -6,8 +6,6 @@ types in lower case; "" is a type that only Spark knows.
 
 from __future__ import annotations
 
-import os
-import tempfile
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Literal
@@ -29,6 +27,7 @@ from spark_jobs.definitions.vocabulary import (
     SourceFormat,
     Strategy,
 )
+from spark_jobs.graph.atomic import replace_file
 from spark_jobs.names import HistoryColumn, Layer, TableName, current_strategy, strategy_words
 
 # Name of the typed source in ``SilverEntry.projection``.
@@ -361,17 +360,7 @@ class Manifest(_Entry):
 
     def write(self, path: Path) -> None:
         """Write atomically: a reader sees the old manifest or the new one."""
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(self.model_dump_json(indent=2) + "\n")
-                file.flush()
-                os.fsync(file.fileno())
-            Path(temporary).replace(path)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
+        replace_file(path, self.model_dump_json(indent=2) + "\n")
 
     @classmethod
     def stored(cls, text: str) -> Manifest | None:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping
 
 from sqlglot import exp
 
-from spark_jobs.graph.dialect import LakehouseSpark, parse, to_sql
-from spark_jobs.graph.manifest import SOURCE_RELATION, Manifest
+from spark_jobs.graph.columns_read import read_of_tables
+from spark_jobs.graph.dialect import dialect, parse, to_sql
+from spark_jobs.graph.manifest import SOURCE_RELATION, GoldEntry, Manifest, SilverEntry
 from spark_jobs.graph.sql import table_nodes
 from spark_jobs.graph.typed_source import typed_columns
+from spark_jobs.names import Layer, TableName
 
 # What may stand behind a table in FROM.
 _BEHIND = ("joins", "laterals", "pivots", "sample")
@@ -17,31 +21,56 @@ _BEHIND = ("joins", "laterals", "pivots", "sample")
 _MADE = "made"
 
 
-def views_over_no_rows(manifest: Manifest) -> dict[str, str]:
-    """The queries of all gold views, by name; without those that read an undeclared table."""
-    columns: dict[str, Mapping[str, str]] = {}
-    made: dict[str, str] = {}
-    for source in manifest.sources.values():
-        columns[str(source.table_name)] = typed_columns(source)
-    for table in manifest.silver.values():
-        name = str(table.table_name)
-        columns[name] = {column.name: column.type for column in table.columns}
-        if not all(columns[name].values()):
-            typed = typed_columns(manifest.sources[table.source])
-            made[name] = over_no_rows(table.projection, {SOURCE_RELATION: typed})
-    found = {}
-    for tier in manifest.gold_by_tier():
-        for view in tier:
-            name = str(view.table_name)
-            try:
-                found[view.name] = over_no_rows(view.query, columns, made)
-            except KeyError:
-                # Its own problem, or that of the table, is reported.
-                continue
-            columns[name] = {column.name: column.type for column in view.columns}
-            if not all(columns[name].values()):
-                made[name] = found[view.name]
-    return found
+class ViewsOverNoRows:
+    """The queries of a project's gold views over tables without rows, made when asked for."""
+
+    def __init__(self, manifest: Manifest) -> None:
+        self._columns: dict[str, Mapping[str, str]] = {
+            str(source.table_name): typed_columns(source) for source in manifest.sources.values()
+        }
+        stored: list[SilverEntry | GoldEntry] = [*manifest.silver.values()]
+        stored += manifest.gold.values()
+        for table in stored:
+            self._columns[str(table.table_name)] = {one.name: one.type for one in table.columns}
+        self._manifest = manifest
+
+    def views(self) -> list[str]:
+        """The views without an undeclared table below them, by name."""
+        whole: set[str] = {one for one in self._columns if not one.startswith(f"{Layer.GOLD}.")}
+        found = []
+        for tier in self._manifest.gold_by_tier():
+            views = [view for view in tier if whole.issuperset(view.inputs)]
+            whole.update(str(view.table_name) for view in views)
+            found += [view.name for view in views]
+        return sorted(found)
+
+    def digest(self, view: str) -> str:
+        """A digest that changes if the query over no rows changes."""
+        entry = self._manifest.gold[view]
+        inputs = [
+            (table, list(self._columns[table].items()), self._made(table, digest=True))
+            for table in entry.inputs
+        ]
+        return hashlib.sha256(json.dumps([entry.query, inputs]).encode()).hexdigest()
+
+    def query(self, view: str) -> str:
+        """The query of a view over no rows."""
+        entry = self._manifest.gold[view]
+        made = {table: text for table in entry.inputs if (text := self._made(table))}
+        return over_no_rows(entry.query, self._columns, made)
+
+    def _made(self, table: str, *, digest: bool = False) -> str | None:
+        """What makes the columns of a table whose types only Spark knows; None for others."""
+        name = TableName.parse(table)
+        if name.layer is Layer.BRONZE or all(self._columns[table].values()):
+            return None
+        if name.layer is Layer.GOLD:
+            return self.digest(name.name) if digest else self.query(name.name)
+        entry = self._manifest.silver[name.name]
+        typed = typed_columns(self._manifest.sources[entry.source])
+        if digest:
+            return json.dumps([entry.projection, list(typed.items())])
+        return over_no_rows(entry.projection, {SOURCE_RELATION: typed})
 
 
 def over_no_rows(
@@ -64,9 +93,18 @@ def over_no_rows(
         KeyError: a table is not among ``columns``.
     """
     tree = parse(query)
+    # A join by equal names depends on all of them.
+    by_name = any(one.args.get("using") or one.method for one in tree.find_all(exp.Join))
+    read = {} if by_name else read_of_tables(query)
     for node in list(table_nodes(tree)):
         name = f"{node.db}.{node.name}".lower().removeprefix(".")
-        empty = _empty(columns[name], (made or {}).get(name))
+        only = read.get(name)
+        known = {
+            column: kind
+            for column, kind in columns[name].items()
+            if only is None or column.lower() in only
+        }
+        empty = _empty(known, (made or {}).get(name))
         alias = exp.TableAlias(this=exp.to_identifier(node.alias_or_name))
         rows = exp.Subquery(this=empty, alias=alias)
         for key in _BEHIND:
@@ -78,12 +116,12 @@ def over_no_rows(
 
 def _empty(columns: Mapping[str, str], made: str | None) -> exp.Select:
     selected: list[exp.Expr] = [
-        exp.alias_(exp.cast(exp.null(), kind, dialect=LakehouseSpark), name, quoted=True)
+        exp.alias_(exp.cast(exp.null(), kind, dialect=dialect()), name, quoted=True)
         if kind
         else exp.column(exp.to_identifier(name, quoted=True), table=_MADE)
         for name, kind in columns.items()
     ]
-    empty = exp.select(*selected).where(exp.false())
+    empty = exp.select(*(selected or [exp.Literal.number(1)])).where(exp.false())
     if made is None:
         return empty
     alias = exp.TableAlias(this=exp.to_identifier(_MADE))

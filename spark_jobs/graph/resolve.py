@@ -54,7 +54,7 @@ def resolve(tree: exp.Query, schemas: Schemas, source: SqlText, subject: str) ->
         subject: name of the declared table in messages.
     """
     reader = dialect()
-    schema = _schema(schemas)
+    schema = _schema(schemas, tree)
     try:
         qualified = qualify(
             with_bare_positions(tree.copy()),
@@ -83,7 +83,7 @@ def unresolved(
     Stars and positions cannot be expanded then, and an unqualified column may belong to an unknown
     table. So only definite problems are reported.
     """
-    schema = _schema(schemas)
+    schema = _schema(schemas, tree)
     try:
         named = qualify_tables(
             normalize_identifiers(tree.copy(), dialect=dialect()), db=_NO_LAYER, dialect=dialect()
@@ -95,9 +95,13 @@ def unresolved(
     return tuple(one for one in problems if not isinstance(one, AmbiguousColumnError))
 
 
-def _schema(schemas: Schemas) -> MappingSchema:
+def _schema(schemas: Schemas, tree: exp.Query) -> MappingSchema:
+    """The columns of the tables that a query names."""
     schema = MappingSchema(dialect=dialect())
+    named = {(node.db.lower(), node.name.lower()) for node in tree.find_all(exp.Table)}
     for table, columns in schemas.items():
+        if (table.layer.value, table.name) not in named:
+            continue
         schema.add_table(
             exp.table_(table.name, db=table.layer),
             {name: kind or "unknown" for name, kind in columns.items()},

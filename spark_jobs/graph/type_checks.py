@@ -42,6 +42,12 @@ _KINDS: dict[str, tuple[str, ...]] = {
     "struct": ("struct",),
     "text": ("text", "varchar", "char"),
 }
+# Building a type parses its text, so the table of types is built once.
+_KIND_OF_TYPE = {
+    **dict.fromkeys(exp.DataType.NUMERIC_TYPES, "number"),
+    **{exp.DataType.build(word).this: kind for kind, words in _KINDS.items() for word in words},
+}
+_UNKNOWN, _BOOLEAN = exp.DataType.build("unknown"), exp.DataType.build("boolean")
 # Pairs of types without a cast in Spark.
 _NO_CAST = frozenset(
     {
@@ -224,7 +230,7 @@ def _kind(node: exp.Expr) -> str | None:
 
 
 def _kind_of(node: exp.Expr) -> exp.DataType:
-    return _sure_type(node) or exp.DataType.build("unknown")
+    return _sure_type(node) or _UNKNOWN
 
 
 def _mark_sure_columns(tree: exp.Query) -> None:
@@ -249,7 +255,7 @@ def _sure_type(node: exp.Expr) -> exp.DataType | None:
     if isinstance(node, exp.Column) and not node.meta.get(_SURE):
         return None
     if isinstance(node, _CONDITIONS):
-        return exp.DataType.build("boolean")
+        return _BOOLEAN
     if isinstance(node, exp.Neg):
         return _sure_type(node.this)
     if isinstance(node, exp.Max | exp.Min) and called_name(node) in {"max", "min"}:
@@ -259,9 +265,7 @@ def _sure_type(node: exp.Expr) -> exp.DataType | None:
 
 
 def _named(kind: exp.DataType) -> str | None:
-    if kind.this in exp.DataType.NUMERIC_TYPES:
-        return "number"
-    return next((name for name, words in _KINDS.items() if kind.is_type(*words)), None)
+    return _KIND_OF_TYPE.get(kind.this)
 
 
 def _written(node: exp.Expr) -> str:

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from pydantic import ValidationError
 
-from spark_jobs.errors import LakehouseError
-from spark_jobs.graph.compile import compile_project, read_project
+from spark_jobs.errors import LakehouseError, ProblemsError
+from spark_jobs.graph.atomic import replace_file
+from spark_jobs.graph.compile import read_project
+from spark_jobs.graph.compile_cache import CompileCache
 from spark_jobs.graph.manifest import Manifest
 from spark_jobs.settings import Settings
 from spark_jobs.storage import log
 from spark_jobs.storage.rights import make_state
+
+# The file with the compiled views, in the state directory.
+CACHE = "compile-cache.json"
 
 logger = logging.getLogger(__name__)
 
@@ -32,19 +38,15 @@ def compile_settings(settings: Settings) -> Manifest:
 
 
 def compiled(settings: Settings) -> Manifest:
-    """Compile the project; writes nothing.
+    """Compile the project; does not write its manifest.
 
     Raises:
         ProblemsError: all problems of all declarations.
     """
-    return compile_project(
-        settings.project_dir,
-        every_override=settings.gold.every_override or None,
-        scheduled_at_first=settings.gold.scheduled_at_first,
-        delta_schema=delta_schema,
-        limits=settings.graph,
-        variables=settings.variables,
-    )
+    manifest, problems = inspect_settings(settings)
+    if problems:
+        raise ProblemsError(problems)
+    return manifest
 
 
 def deployment_of(path: Path) -> str | None:
@@ -55,16 +57,39 @@ def deployment_of(path: Path) -> str | None:
         return None
 
 
-def inspect_settings(settings: Settings) -> tuple[Manifest, list[LakehouseError]]:
-    """The manifest as far as it compiles, and all problems; writes nothing."""
-    return read_project(
+def inspect_settings(
+    settings: Settings, *, keep: bool = True
+) -> tuple[Manifest, list[LakehouseError]]:
+    """The manifest as far as it compiles, and all problems.
+
+    Gold views that are as in the last run are not compiled again.
+
+    Args:
+        settings: of the project.
+        keep: whether to keep the compiled views for the next run, in the state directory.
+    """
+    cache = _cache(settings)
+    found = read_project(
         settings.project_dir,
         every_override=settings.gold.every_override or None,
         scheduled_at_first=settings.gold.scheduled_at_first,
         delta_schema=delta_schema,
         limits=settings.graph,
         variables=settings.variables,
+        cache=cache,
     )
+    # Another account may only read the state.
+    with suppress(OSError):
+        if cache.changed and keep and settings.state.is_dir():
+            replace_file(settings.state / CACHE, cache.text())
+    return found
+
+
+def _cache(settings: Settings) -> CompileCache:
+    try:
+        return CompileCache.parse((settings.state / CACHE).read_bytes())
+    except OSError:
+        return CompileCache()
 
 
 def current_manifest(path: Path, first: Manifest) -> Callable[[], Manifest]:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, assert_never
 
 from spark_jobs.errors import LakehouseError, Location
 from spark_jobs.graph.manifest import GoldEntry, Manifest, SilverEntry, SourceEntry
-from spark_jobs.graph.no_rows import views_over_no_rows
+from spark_jobs.graph.no_rows import ViewsOverNoRows
 from spark_jobs.serving.sql.spark_words import query_error, said
 from spark_jobs.settings import Settings
 from spark_jobs.storage.rights import usual_rights
@@ -177,23 +177,23 @@ def analysis(
         views: the names of the views; None: all.
     """
     wanted = manifest.gold.keys() if views is None else views
-    every = views_over_no_rows(manifest) if wanted else {}
-    texts = {view: text for view, text in sorted(every.items()) if view in wanted}
+    over = ViewsOverNoRows(manifest)
     prints = {
-        view: hashlib.sha256(f"{SPARK}\n{text}".encode()).hexdigest()
-        for view, text in texts.items()
+        view: hashlib.sha256(f"{SPARK}\n{over.digest(view)}".encode()).hexdigest()
+        for view in over.views()
+        if view in wanted
     }
     accepted = _read(state / ACCEPTED)
     before = {*accepted}
-    unknown = [view for view in texts if prints[view] not in before]
-    cached = len(texts) - len(unknown)
+    unknown = [view for view in prints if prints[view] not in before]
+    cached = len(prints) - len(unknown)
     if not unknown:
         return Analysis(ask=ask, cached=cached)
     try:
         spark = session()
         if spark is None:
             return Analysis(ask=ask, cached=cached, left=len(unknown))
-        asked = {view: _refusal(spark, manifest.gold[view], texts[view]) for view in unknown}
+        asked = {view: _refusal(spark, manifest.gold[view], over.query(view)) for view in unknown}
     except LakehouseError as error:
         return Analysis(ask=ask, cached=cached, left=len(unknown), failure=error)
     fresh = [prints[view] for view in unknown if asked[view] is None]
