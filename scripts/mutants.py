@@ -40,6 +40,7 @@ UNIT_TESTS = tuple(
         "ties",
         "reach",
         "derived",
+        "distinct",
         "eager",
         "described",
         "obstacle_place",

@@ -73,6 +73,13 @@ VIEWS = {
     "AND o.status = 'paid' GROUP BY u.user_id, u.segment",
     "both": "SELECT u.user_id FROM silver.people AS u INTERSECT SELECT o.user_id "
     "FROM silver.sales AS o",
+    "users": "SELECT COUNT(DISTINCT o.user_id) AS users, SUM(DISTINCT o.amount) AS amounts, "
+    "COUNT(*) AS orders FROM silver.sales AS o",
+    "asked": "SELECT u.user_id, IF(EXISTS (SELECT 1 FROM silver.sales AS o "
+    "WHERE o.user_id = u.user_id), 1, 0) AS buys, (SELECT o.price FROM silver.sales AS o "
+    "ORDER BY o.order_id DESC, o.price DESC LIMIT 1) AS price, "
+    "d.users FROM silver.people AS u CROSS JOIN "
+    "(SELECT COUNT(DISTINCT o.user_id) AS users FROM silver.sales AS o) AS d",
 }
 
 
