@@ -44,7 +44,7 @@ def markdown(run: Run) -> str:
     cells = [one for engine in run.engines for one in run.cells(engine).values()]
     return "\n".join(
         [
-            f"# Incremental maintenance of TPC-H, scale {facts.scale:g}",
+            f"# TPC-H at scale {facts.scale:g}: {' and '.join(run.engines)}, {facts.keys} orders",
             "",
             f"Written by `make bench-ivm SCALE={facts.scale:g}`; [how it is measured](README.md).",
             "",
@@ -54,7 +54,7 @@ def markdown(run: Run) -> str:
             f"- other programs used {median_others(cells):.2f} cores in the median",
             f"- {used}",
             f"- JVM: heap {facts.heap}, options `{facts.java_options}`",
-            f"- {facts.repetitions} measured rounds, seed {facts.seed}, {facts.keys} orders change",
+            f"- rounds: {facts.repetitions}; seed {facts.seed}, {facts.keys} orders change",
             "- every result was compared with DuckDB's, and equal",
             "",
             *(line for engine in run.engines for line in _part(run, engine)),
