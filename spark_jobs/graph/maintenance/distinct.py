@@ -38,7 +38,7 @@ def apart(node: Aggregate, prefix: str) -> list[Part] | None:
         node: an aggregate.
         prefix: starts the names of the values.
     """
-    if node.keys or node.sessions:
+    if node.keys:
         return None
     rest: list[Named] = []
     over: dict[tuple[Identity, ...], tuple[list[exp.Expr], list[Named]]] = {}
@@ -49,7 +49,7 @@ def apart(node: Aggregate, prefix: str) -> list[Part] | None:
         if not isinstance(inside.this, exp.Distinct):
             rest.append((name, call))
             continue
-        if type(inside) not in _CALLS or inside.this.args.get("on"):
+        if type(inside) not in _CALLS:
             return None
         values = [_where(one, condition) for one in inside.this.expressions]
         over.setdefault(tuple(map(identity, values)), (values, []))[1].append((name, inside))
