@@ -35,11 +35,13 @@ class _View:
     """A view whose SQL is valid.
 
     Attributes:
+        digest: of its file.
         cached: the entry that an equal file had.
         clean: whether no problem was found in it.
     """
 
     definition: GoldDefinition
+    digest: str
     cached: GoldEntry | None
     clean: bool = True
     _tree: exp.Query | None = None
@@ -176,7 +178,8 @@ def _read_views(
     """The views whose SQL is valid; those with an equal file in the cache are not parsed."""
     views: dict[str, _View] = {}
     for name, definition in definitions.gold.items():
-        view = _View(definition, cache.entry(name, definition_digest(definition)))
+        digest = definition_digest(definition)
+        view = _View(definition, digest, cache.entry(name, digest))
         if view.cached is None:
             try:
                 tree = view.tree
@@ -212,8 +215,7 @@ def _entry(
         found.append(SqlTooDeepError(location=view.text.first()))
     problems += found
     if entry is not None and view.clean and not found:
-        one = CachedView(definition=definition_digest(definition), inputs=inputs, entry=entry)
-        cache.add(one)
+        cache.add(CachedView(definition=view.digest, inputs=inputs, entry=entry))
     return entry
 
 
