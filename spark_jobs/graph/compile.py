@@ -34,7 +34,6 @@ def compile_project(
     delta_schema: DeltaSchema | None = None,
     limits: GraphSettings | None = None,
     variables: Mapping[str, Value] | None = None,
-    cache: CompileCache | None = None,
 ) -> Manifest:
     """Compile a project.
 
@@ -45,7 +44,6 @@ def compile_project(
         delta_schema: returns the columns of Delta sources that declare none.
         limits: limits of the graph's size; None: the defaults.
         variables: values for ``@name`` in SQL, by name.
-        cache: gold views of an earlier run; those of this run are added.
 
     Raises:
         ProblemsError: all problems of all files.
@@ -57,7 +55,6 @@ def compile_project(
         delta_schema=delta_schema,
         limits=limits,
         variables=variables,
-        cache=cache,
     )
     if problems:
         raise ProblemsError(problems)
@@ -76,7 +73,8 @@ def read_project(
 ) -> tuple[Manifest, list[LakehouseError]]:
     """The manifest as far as it compiles, and all problems.
 
-    For the arguments see ``compile_project``.
+    ``cache`` has gold views of an earlier run; those of this run are added. For the other
+    arguments see ``compile_project``.
     """
     project_dir = project_dir.resolve()
     definitions, problems = read_definitions(project_dir)

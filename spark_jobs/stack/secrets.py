@@ -8,11 +8,11 @@ from __future__ import annotations
 import base64
 import json
 import secrets
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 from spark_jobs.access.secrets import read_secret, secret_path
+from spark_jobs.graph.atomic import replace_file
 from spark_jobs.settings import Settings
 
 AIRFLOW_USERS = "airflow-users.json"
@@ -49,10 +49,7 @@ def write_secret(settings: Settings, name: str, text: str) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     for directory in (settings.secrets_dir, path.parent):
         directory.chmod(0o700)
-    # Readable by the owner only, regardless of the umask.
-    with tempfile.NamedTemporaryFile("w", dir=path.parent, prefix=".", delete=False) as file:
-        file.write(text)
-    Path(file.name).replace(path)
+    replace_file(path, text)
     return path
 
 
