@@ -1,8 +1,8 @@
 """The commit position at which the batches of a silver table are cut.
 
 Tables of one database show the same transactions only at versions that end at the same commit. So
-all of them are given the same target position. A batch that goes beyond it is applied in two parts,
-and readers use the version in between. See ADR 31.
+all of them are given the same target positions. A batch that goes beyond one is applied in two
+parts, and readers use the version in between. See ADR 31 and ADR 55.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -26,8 +27,21 @@ from spark_jobs.silver.store.tables import SilverTables
 from spark_jobs.storage.log import highest, size
 from spark_jobs.storage.reader import read_columns
 
-# Cuts are kept while a slow batch runs, because the target may move several times meanwhile.
-CUTS_KEPT = 8
+# A batch that begins beyond several targets makes as many cuts.
+CUTS_KEPT = 32
+
+
+class Target(NamedTuple):
+    """A position at which the tables of a database are to be cut.
+
+    Attributes:
+        weight: the largest power of two that divides the target's number. Of several targets in a
+            batch, the one with the highest weight is used. So a table whose batches have at most n
+            targets is cut at every target of weight n or more, whatever the batches of others have.
+    """
+
+    position: int
+    weight: int
 
 
 @dataclass(frozen=True)
@@ -48,7 +62,7 @@ class TableFrontier:
     """Target and progress of one table; shared by its stream and the thread that sets targets.
 
     Attributes:
-        target: position at which to cut; None if no cut is needed.
+        targets: where to cut, by position; none: no cut is needed.
         reached: newest position of a change in the table; None while unknown.
         cuts: cuts of the table, newest last.
         batch: lock, held while a batch is applied.
@@ -56,19 +70,19 @@ class TableFrontier:
             batch passes a target that was set meanwhile.
     """
 
-    target: int | None = None
+    targets: tuple[Target, ...] = ()
     reached: int | None = None
     cuts: deque[Cut] = field(default_factory=lambda: deque(maxlen=CUTS_KEPT))
     batch: threading.Lock = field(default_factory=threading.Lock)
     still: threading.Lock = field(default_factory=threading.Lock)
 
-    def aim(self, position: int | None) -> None:
-        """Cut at a position from the next batch on; the caller holds ``still``."""
-        self.target = position
-        if position is None:
+    def aim(self, targets: tuple[Target, ...]) -> None:
+        """Cut at these positions from the next batch on; the caller holds ``still``."""
+        self.targets = targets
+        if not targets:
             self.reached = None
 
-    def advance(self, highest: int, known: Callable[[], int]) -> tuple[int, int | None]:
+    def advance(self, highest: int, known: Callable[[], int]) -> list[Target]:
         """Announce the positions of a batch, before it writes anything.
 
         Args:
@@ -76,12 +90,12 @@ class TableFrontier:
             known: computes the table's newest position, if unknown.
 
         Returns:
-            the table's newest position before the batch, and its target.
+            the targets that the batch passes.
         """
         with self.still:
             before = self.reached if self.reached is not None else known()
             self.reached = max(before, highest)
-            return before, self.target
+            return [one for one in self.targets if before < one.position <= highest]
 
     @contextmanager
     def quiet(self) -> Iterator[bool]:

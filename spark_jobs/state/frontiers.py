@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import Connection, delete, select
+from sqlalchemy import Connection, delete, func, select
 
 from spark_jobs.names import TableName, TableVersion
 from spark_jobs.state.tables import FRONTIERS
 from spark_jobs.state.upsert import insert_or_replace
 
-# Frontiers kept per database: tables that lag behind have only older ones.
+# The newest positions that are kept of each database.
 FRONTIERS_KEPT = 50
 
 
@@ -33,8 +33,19 @@ class TableAtFrontier:
     at: datetime
 
 
-def note_frontiers(connection: Connection, notes: Iterable[TableAtFrontier]) -> None:
-    """Record versions; keeps the newest frontiers of each database."""
+def note_frontiers(
+    connection: Connection, notes: Iterable[TableAtFrontier], *, keep: Collection[int] = ()
+) -> None:
+    """Record versions, and delete old ones.
+
+    The newest positions of each database stay, and the newest of each table: those that lag behind
+    have only older ones.
+
+    Args:
+        connection: a transaction of the control database.
+        notes: the versions.
+        keep: positions that stay although they are old.
+    """
     databases = set()
     for note in notes:
         row = {
@@ -52,8 +63,12 @@ def note_frontiers(connection: Connection, notes: Iterable[TableAtFrontier]) -> 
         positions = select(FRONTIERS.c.position).where(ours).distinct()
         newest = positions.order_by(FRONTIERS.c.position.desc())
         last = connection.scalar(newest.offset(FRONTIERS_KEPT - 1).limit(1))
-        if last is not None:
-            connection.execute(delete(FRONTIERS).where(ours & (FRONTIERS.c.position < last)))
+        if last is None:
+            continue
+        of_tables = select(func.max(FRONTIERS.c.position)).where(ours).group_by("table_name")
+        kept = {*keep, *connection.scalars(of_tables)}
+        old = ours & (FRONTIERS.c.position < last) & FRONTIERS.c.position.not_in(kept)
+        connection.execute(delete(FRONTIERS).where(old))
 
 
 def frontiers(connection: Connection, database: str) -> list[TableAtFrontier]:

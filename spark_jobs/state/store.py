@@ -205,10 +205,17 @@ class ControlStore(
         with self._read() as connection:
             return ticks.pins(connection, tick)
 
-    def note_frontiers(self, notes: Iterable[TableAtFrontier]) -> None:
-        """Record versions at which tables show the same transactions of a database."""
+    def note_frontiers(
+        self, notes: Iterable[TableAtFrontier], *, keep: Collection[int] = ()
+    ) -> None:
+        """Record versions at which tables show the same transactions of a database.
+
+        Args:
+            notes: the versions.
+            keep: positions that are not deleted, although many newer ones are recorded.
+        """
         with self._write() as connection:
-            frontiers.note_frontiers(connection, notes)
+            frontiers.note_frontiers(connection, notes, keep=keep)
 
     def frontiers(self, database: str) -> list[TableAtFrontier]:
         """All recorded versions of a source database, newest frontier first."""

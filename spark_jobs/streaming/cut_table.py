@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from spark_jobs.names import TableName, TableVersion
 from spark_jobs.silver.check.progress import applied_version
-from spark_jobs.silver.frontier import Cut, TableFrontier, reached_by
+from spark_jobs.silver.frontier import Cut, TableFrontier, Target, reached_by
 from spark_jobs.silver.store.tables import SilverTables
 from spark_jobs.storage.checkpoints import BatchOffsets, last_committed, last_planned, planned
 from spark_jobs.storage.history import changes_between
@@ -43,7 +43,8 @@ class CutTable:
 
     places: Places
     frontier: TableFrontier
-    _landed: TableVersion | None = None
+    # By position: the version of bronze when it had all changes up to there.
+    _landed: dict[int, TableVersion] = field(default_factory=dict)
     _watch: LogWatch = field(default_factory=LogWatch)
     _quiet: tuple[TableVersion | None, ...] | None = None
 
@@ -55,10 +56,12 @@ class CutTable:
     def topic(self) -> str:
         return self.places.topic
 
-    def aim(self, position: int | None) -> None:
-        """Cut the table at a position; None: do not cut. The caller holds ``frontier.still``."""
-        self._landed = self._quiet = None
-        self.frontier.aim(position)
+    def aim(self, targets: tuple[Target, ...]) -> None:
+        """Cut the table at positions; none: do not cut. The caller holds ``frontier.still``."""
+        self._quiet = None
+        aimed = {target.position for target in targets}
+        self._landed = {one: version for one, version in self._landed.items() if one in aimed}
+        self.frontier.aim(targets)
 
     def passed(self, position: int) -> bool:
         """Whether the table is known to have changes after a position."""
@@ -94,31 +97,33 @@ class CutTable:
         """
         if len(ends) <= 1:
             return True
-        if not self._has_landed(ends) or self._landed is None:
+        landed = self._landed_by(cut.position, ends)
+        if landed is None:
             return False
         batch = planned(self.places.silver_checkpoint(), cut.batch_id)
         # The batch covers all bronze versions before the one that it ends in.
-        return batch is not None and batch.offsets["reservoirVersion"] > self._landed.version
+        return batch is not None and batch.offsets["reservoirVersion"] > landed.version
 
     def version_at(self, position: int, ends: Mapping[int, int]) -> TableVersion | None:
         """The version of an idle table with all changes up to a position and none after it.
 
         Args:
-            position: the table's last target.
+            position: the newest target.
             ends: end offsets of its topic by partition; all changes up to the position are before
                 them.
 
         Returns:
             None if changes are missing, or if later ones are included.
         """
-        if not self._has_landed(ends):
+        landed = self._landed_by(position, ends)
+        if landed is None:
             return None
-        found = (self._watch.version(self.places.tables.table), self._landed)
+        found = (self._watch.version(self.places.tables.table), landed)
         if self._quiet == found:
             return found[0]
         with self.frontier.quiet() as quiet:
-            version = self._settled(position) if quiet else None
-        self._quiet = None if version is None else (version, self._landed)
+            version = self._settled(position, landed) if quiet else None
+        self._quiet = None if version is None else (version, landed)
         return version
 
     def read_next(self) -> dict[int, int]:
@@ -134,25 +139,29 @@ class CutTable:
         newest = last_planned(checkpoint)
         return self._offsets(None if newest is None else planned(checkpoint, newest))
 
-    def _has_landed(self, ends: Mapping[int, int]) -> bool:
-        """Whether bronze has all records before the ends; remembers its version then."""
-        if self._landed is None:
+    def _landed_by(self, position: int, ends: Mapping[int, int]) -> TableVersion | None:
+        """A version of bronze with all records before the ends; None: none has them yet."""
+        if position not in self._landed:
             read = self._offsets(last_committed(self.places.bronze_checkpoint()))
-            if all(read.get(one, 0) >= end for one, end in ends.items()):
-                self._landed = table_version(self.places.bronze)
-        return self._landed is not None
+            if any(read.get(one, 0) < end for one, end in ends.items()):
+                return None
+            version = table_version(self.places.bronze)
+            if version is None:
+                return None
+            self._landed[position] = version
+        return self._landed[position]
 
     def _offsets(self, batch: BatchOffsets | None) -> dict[int, int]:
         read = {} if batch is None else batch.offsets.get(self.places.topic, {})
         return {int(partition): int(offset) for partition, offset in read.items()}
 
-    def _settled(self, position: int) -> TableVersion | None:
+    def _settled(self, position: int, landed: TableVersion) -> TableVersion | None:
         """The newest version, if the table has applied all of bronze and no later position."""
         places = self.places
         applied = applied_version(
             places.tables, places.silver_checkpoint(), app_id=places.app(), recorded=places.recorded
         )
-        if applied is None or self._landed is None or self._unapplied(applied, self._landed):
+        if applied is None or self._unapplied(applied, landed):
             return None
         if self.frontier.reached is None:
             self.frontier.reached = reached_by(places.tables)

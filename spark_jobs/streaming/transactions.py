@@ -2,8 +2,9 @@
 
 A thread of the streaming application gives all tables of a database a target: its newest commit of
 which all changes are in Kafka. It records the version of each table that has exactly the changes up
-to it, and sets a new target when all tables have one. Gold views read the newest position that all
-of their tables have. See ADR 31.
+to it, and sets a new target when all tables have one. A table that lags behind keeps its earlier
+targets too. Gold views read the newest position that all of their tables have. See ADR 31 and
+ADR 55.
 """
 
 from __future__ import annotations
@@ -17,16 +18,16 @@ from typing import NamedTuple
 from spark_jobs.graph.databases import transactional_tables
 from spark_jobs.graph.manifest import Manifest
 from spark_jobs.names import TableName, TableVersion
-from spark_jobs.state.frontiers import FRONTIERS_KEPT, TableAtFrontier
+from spark_jobs.silver.frontier import Target
+from spark_jobs.state.frontiers import TableAtFrontier
 from spark_jobs.state.store import ControlStore
 from spark_jobs.state.types import utc_now
 from spark_jobs.streaming.cut_table import CutTable
 
-# A table that has not reached the target by then, and is idle, is late: only views that read it
-# wait.
+# A table that has not reached the target by then is late: only views that read it wait.
 PATIENCE_SECONDS = 30.0
-# The same for a table in the middle of a batch.
-LONGEST_SECONDS = 300.0
+# Targets kept of each weight: the newest ones.
+TARGETS_KEPT = 8
 # If no position is within what all tables read next, choose one that they reach later.
 WAIT_SECONDS = 5.0
 KEPT = 60
@@ -40,16 +41,23 @@ class Round:
     """A target position of a database's tables.
 
     Attributes:
+        number: counts the targets of a database, from 1.
         ends: end offsets of the tables' topics; all changes up to the position are before them.
         noted: the version of each table that has reached it.
         missed: tables that have passed it.
     """
 
     position: int
+    number: int
     ends: Ends
     began: float
     noted: dict[TableName, TableVersion] = field(default_factory=dict)
     missed: set[TableName] = field(default_factory=set)
+
+    @property
+    def target(self) -> Target:
+        """The position with the largest power of two that divides the number."""
+        return Target(self.position, self.number & -self.number)
 
 
 class Shown(NamedTuple):
@@ -67,7 +75,7 @@ class Database:
     name: str
     tables: tuple[CutTable, ...]
     round: Round | None = None
-    # By position, newest last: a late table may still be cut at an earlier one.
+    # By position, newest last: a late table is still cut at earlier ones.
     _rounds: dict[int, Round] = field(default_factory=dict)
     _late: set[TableName] = field(default_factory=set)
     # Positions seen since the last target, oldest first, with the end offsets at that time: all
@@ -75,6 +83,11 @@ class Database:
     _seen: list[tuple[int, Ends]] = field(default_factory=list)
     # Since when the next target may be set.
     _free_since: float | None = None
+
+    @property
+    def positions(self) -> set[int]:
+        """Positions that tables may still be cut at."""
+        return set(self._rounds)
 
     def look(
         self, position: int | None, ends: Callable[[list[str]], Ends], *, now: float
@@ -99,9 +112,7 @@ class Database:
         spent = now - aimed.began
         waiting = [one for one in self.tables if one.name not in aimed.noted.keys() | aimed.missed]
         if spent > PATIENCE_SECONDS:
-            self._late |= {
-                one.name for one in waiting if spent > LONGEST_SECONDS or not one.at_work()
-            }
+            self._late |= {one.name for one in waiting}
         if any(one.name not in self._late for one in waiting):
             return False
         # If all tables are late, wait: otherwise none would ever reach a target.
@@ -125,12 +136,20 @@ class Database:
             if not chosen:
                 return
             position, ends = chosen[-1]
+            number = 1 if self.round is None else self.round.number + 1
+            self.round = self._rounds[position] = Round(position, number, ends, now)
+            self._rounds = {one.position: one for one in _kept(list(self._rounds.values()))}
             for table in self.tables:
-                table.aim(position)
-        self.round = self._rounds[position] = Round(position, ends, now)
-        for old in list(self._rounds)[:-FRONTIERS_KEPT]:
-            del self._rounds[old]
+                table.aim(self._targets(table))
         self._free_since = None
+
+    def _targets(self, table: CutTable) -> tuple[Target, ...]:
+        """The targets that a table has not reached; the newest is one of them."""
+        return tuple(
+            one.target
+            for one in self._rounds.values()
+            if table.name not in one.noted and not table.passed(one.position)
+        )
 
     def _passed(self, position: int) -> bool:
         """Whether any table has passed a position, so that it is useless as a target."""
@@ -164,6 +183,21 @@ class Database:
         if aimed is self.round:
             self._late.discard(table.name)
         return Shown(aimed.position, table.name, version)
+
+
+def _kept(rounds: list[Round]) -> list[Round]:
+    """The newest of each weight, oldest first: the number grows as the logarithm of their count.
+
+    Args:
+        rounds: newest last.
+    """
+    last = rounds[-1].number
+
+    def later(one: Round) -> int:
+        weight = one.target.weight
+        return last // weight - one.number // weight
+
+    return [one for one in rounds if later(one) < TARGETS_KEPT]
 
 
 def _covered(ends: Ends, read: Ends) -> bool:
@@ -206,11 +240,13 @@ class TransactionNotes:
         if not self.databases:
             return 0
         positions, notes = self.positions(), []
+        aimed: set[int] = set()
         for name, database in self.databases.items():
             found = database.look(positions.get(name), self.ends, now=self.clock())
             notes += [TableAtFrontier(name, *shown, utc_now()) for shown in found]
+            aimed |= database.positions
         if notes:
-            self.store.note_frontiers(notes)
+            self.store.note_frontiers(notes, keep=aimed)
         return len(notes)
 
     def _follow(self, manifest: Manifest) -> None:
@@ -226,5 +262,5 @@ class TransactionNotes:
         for name, table in before.items():
             if name not in now:
                 with table.frontier.still:
-                    table.aim(None)
+                    table.aim(())
         self._compiled = manifest

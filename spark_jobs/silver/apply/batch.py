@@ -180,23 +180,25 @@ class BatchApplier:
     def _cut_at(self, rows: DataFrame, batch_id: int) -> int | None:
         """The commit position at which to cut this batch; None: apply it whole."""
         frontier = self.frontier
-        if frontier is None or frontier.target is None:
+        if frontier is None or not frontier.targets:
             return None
         found = positions_of(rows)
         if found is None:
             return None
         lowest, highest = found
-        before, target = frontier.advance(highest, lambda: reached_by(self.tables))
-        if target is None or not before < target <= highest:
+        targets = frontier.advance(highest, lambda: reached_by(self.tables))
+        if not targets:
             return None
         if not self.ended and first_part_written(self.tables, self.app) == batch_id:
             # An earlier run cut the batch and was killed. What it wrote stays; the rest is applied
             # without a cut.
             return None
-        if lowest < target:
-            return target
-        self._note_cut(frontier, target, batch_id)
-        return None
+        for target in targets:
+            if target.position <= lowest:
+                # The batch begins beyond it, so the version before the batch shows it.
+                self._note_cut(frontier, target.position, batch_id)
+        within = [target for target in targets if target.position > lowest]
+        return max(within, key=lambda one: (one.weight, one.position)).position if within else None
 
     def _write_first_part(self, outcome: Outcome, batch_id: int) -> dict[Disposition, int]:
         """Write the records before the cut; returns their counts."""

@@ -15,7 +15,7 @@ from spark_jobs.silver.apply import current_rows
 from spark_jobs.silver.apply import scd2_rows as history_rows
 from spark_jobs.silver.apply.batch import BatchApplier
 from spark_jobs.silver.apply.outcome import HeldTables
-from spark_jobs.silver.frontier import TableFrontier, reached_by
+from spark_jobs.silver.frontier import TableFrontier, Target, reached_by
 from spark_jobs.state.batches import SilverBatch
 from spark_jobs.storage.lake import Lake
 from spark_jobs.storage.reader import read
@@ -82,7 +82,7 @@ def test_the_version_at_a_cut_has_what_was_committed_before(
     apply_all(spark, before, [BATCHES[0], BATCHES[1][:3]])
 
     cut.apply(bronze(spark, BATCHES[0]), 0)
-    frontier.aim(300)
+    frontier.aim((Target(300, 1),))
     cut.apply(bronze(spark, BATCHES[1], first=4), 1)
     [made] = frontier.cuts
     assert (made.position, made.batch_id) == (300, 1)
@@ -91,7 +91,7 @@ def test_the_version_at_a_cut_has_what_was_committed_before(
     assert (record[1].records, record[1].quarantined) == (7, 1)
 
     # A target between two batches is shown by the version before the next one.
-    frontier.aim(400)
+    frontier.aim((Target(400, 1),))
     shown = content(spark, cut)
     cut.apply(bronze(spark, BATCHES[2], first=11), 2)
     assert frontier.cuts[-1].position == 400
@@ -99,16 +99,32 @@ def test_the_version_at_a_cut_has_what_was_committed_before(
     assert frontier.reached == reached_by(cut.tables) == 500
 
 
+def test_of_several_targets_a_batch_is_cut_at_the_heaviest(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    cut, frontier, _ = started(spark, tmp_path / "cut", ORDERS)
+    before, _, _ = started(spark, tmp_path / "before", ORDERS)
+    apply_all(spark, before, [BATCHES[0], BATCHES[1][:3]])
+    cut.apply(bronze(spark, BATCHES[0]), 0)
+    old = content(spark, cut)
+    # Nothing was committed between the first two.
+    frontier.aim((Target(150, 1), Target(200, 2), Target(250, 1), Target(300, 4), Target(900, 8)))
+    cut.apply(bronze(spark, BATCHES[1], first=4), 1)
+    assert [made.position for made in frontier.cuts] == [150, 200, 300]
+    shown = [content(spark, cut, made.version.version) for made in frontier.cuts]
+    assert shown == [old, old, content(spark, before)]
+
+
 def test_a_batch_that_reaches_no_target_or_is_beyond_it_is_not_cut(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     table, frontier, _ = started(spark, tmp_path, ORDERS)
-    frontier.aim(900)
+    frontier.aim((Target(900, 1),))
     apply_all(spark, table, BATCHES[:2])
     assert not frontier.cuts
     assert not frontier.passed(900)
     # The table has changes from after this one: no version shows it.
-    frontier.aim(300)
+    frontier.aim((Target(300, 1),))
     table.apply(bronze(spark, BATCHES[2], first=11), 2)
     assert not frontier.cuts
     assert frontier.passed(300)
@@ -135,12 +151,12 @@ def test_a_cut_batch_that_was_killed_ends_the_same(
     with monkeypatch.context() as armed:
         for module in (batch_module, current_rows, history_rows):
             armed.setattr(module, "failpoint", crash)
-        frontier.aim(300)
+        frontier.aim((Target(300, 1),))
         with pytest.raises(CrashError):
             cut.apply(frame, 1)
     # A process that starts again knows nothing, and is told another position.
     again = TableFrontier()
-    again.aim(310)
+    again.aim((Target(310, 1),))
     replace(cut, held=HeldTables(), ended=set(), frontier=again).apply(frame, 1)
     assert content(spark, cut) == content(spark, whole)
     # What a row was before its last change in the batch may be remembered too.

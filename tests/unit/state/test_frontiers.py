@@ -41,3 +41,15 @@ def test_only_the_newest_positions_are_kept(store: ControlStore) -> None:
     assert len(found) == FRONTIERS_KEPT
     assert found[0].position == FRONTIERS_KEPT + 4
     assert store.frontiers("bank")
+
+
+def test_old_positions_that_tables_still_need_are_kept(store: ControlStore) -> None:
+    store.note_frontiers([note(0, ACCOUNTS, 0), note(0, TELLERS, 0), note(1, TELLERS, 1)])
+    for position in range(1, FRONTIERS_KEPT + 5):
+        store.note_frontiers([note(position, ACCOUNTS, position)], keep=[2])
+    found = told(store.frontiers("shop"))
+    # The newest of the late table, and one at which it may still be cut.
+    assert found[-3:] == [(2, "accounts", 2), (1, "accounts", 1), (1, "tellers", 1)]
+    assert len(found) == FRONTIERS_KEPT + 3
+    store.note_frontiers([note(2, TELLERS, 2)])
+    assert told(store.frontiers("shop"))[-2:] == [(2, "accounts", 2), (2, "tellers", 2)]

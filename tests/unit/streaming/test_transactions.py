@@ -12,7 +12,7 @@ import pytest
 from deltalake import write_deltalake
 
 from spark_jobs.names import TableName, TableVersion
-from spark_jobs.silver.frontier import Cut, TableFrontier
+from spark_jobs.silver.frontier import Cut, TableFrontier, Target
 from spark_jobs.silver.store.tables import SilverTables
 from spark_jobs.storage.lake import Lake
 from spark_jobs.streaming.cut_table import CutTable, Places
@@ -27,11 +27,11 @@ class Table:
     label: str
     reached: int = 0
     aimed: int | None = None
+    targets: tuple[Target, ...] = ()
     version: int | None = None
     reads: int = 1_000
     ends: dict[int, int] = field(default_factory=dict)
     frontier: TableFrontier = field(default_factory=TableFrontier)
-    works: bool = False
     made: list[Cut] = field(default_factory=list)
 
     @property
@@ -42,8 +42,8 @@ class Table:
     def topic(self) -> str:
         return f"shop.public.{self.label}"
 
-    def aim(self, position: int | None) -> None:
-        self.aimed, self.version = position, None
+    def aim(self, targets: tuple[Target, ...]) -> None:
+        self.targets, self.aimed, self.version = targets, targets[-1].position, None
 
     def passed(self, position: int) -> bool:
         return self.reached >= position
@@ -53,9 +53,6 @@ class Table:
 
     def read_next(self) -> dict[int, int]:
         return {0: self.reads}
-
-    def at_work(self) -> bool:
-        return self.works
 
     def cuts(self) -> list[Cut]:
         return self.made
@@ -160,12 +157,11 @@ def test_a_table_that_is_behind_is_waited_for_only_so_long(world: World) -> None
     world.look(20)
     assert one.aimed == 10
     world.now = PATIENCE_SECONDS + 1
-    other.works = True
-    world.look(20)
-    assert one.aimed == 10, "it is at a batch, which may end there"
-    other.works = False
     world.look(20)
     assert one.aimed == 20
+    # The late table can still be cut at the position before.
+    assert one.targets == (Target(20, 2),)
+    assert other.targets == (Target(10, 1), Target(20, 2))
     # It is late now: the next position waits for the others only.
     one.version = 4
     world.look(20)
@@ -208,6 +204,112 @@ def test_a_late_table_that_was_cut_shows_the_position_of_before(world: World) ->
         (10, "tellers", 8)
     ]
     assert world.database.look(20, dict.fromkeys, now=world.now) == []
+
+
+# How old a change is when it is in bronze.
+BRONZE_SECONDS = 5
+
+
+@dataclass
+class Stream:
+    """A table whose batches read up to a limit, and which is slower than its source.
+
+    Attributes:
+        pace: changes that it applies in a second; the source has one position a second.
+        longest: positions in a batch at most.
+    """
+
+    label: str
+    pace: float
+    longest: int
+    frontier: TableFrontier = field(default_factory=lambda: TableFrontier(reached=0))
+    ends_at: float = 0.0
+
+    @property
+    def name(self) -> TableName:
+        return TableName.parse(f"silver.{self.label}")
+
+    @property
+    def topic(self) -> str:
+        return self.label
+
+    def aim(self, targets: tuple[Target, ...]) -> None:
+        self.frontier.aim(targets)
+
+    def passed(self, position: int) -> bool:
+        return self.frontier.passed(position)
+
+    def missed(self, position: int) -> bool:
+        return self.passed(position)
+
+    def read_next(self) -> dict[int, int]:
+        return {0: 10**9}
+
+    def cuts(self) -> list[Cut]:
+        return list(self.frontier.cuts)
+
+    def complete(self, cut: Cut, ends: dict[int, int]) -> bool:
+        return True
+
+    def version_at(self, position: int, ends: dict[int, int]) -> TableVersion | None:
+        # It is always at a batch.
+        return None
+
+    def run(self, now: int) -> None:
+        """Begin the next batch, if it is time: it has what bronze has, up to the limit."""
+        there, reached = now - BRONZE_SECONDS, self.frontier.reached
+        if now < self.ends_at or reached is None or there <= reached:
+            return
+        lowest = reached + 1
+        highest = min(there, reached + self.longest)
+        cut_at(self, lowest, highest)
+        self.ends_at = now + (highest - lowest + 1) / self.pace
+
+
+def cut_at(table: Stream, lowest: int, highest: int) -> None:
+    """What a batch does with its targets, see ``SilverBatch``."""
+    heaviest = max(
+        table.frontier.advance(highest, lambda: 0), key=lambda one: one.weight, default=None
+    )
+    if heaviest is not None:
+        version = TableVersion(table.label, heaviest.position)
+        table.frontier.cuts.append(Cut(heaviest.position, version, lowest))
+
+
+@pytest.mark.parametrize(
+    ("paces", "longest"),
+    [
+        ((1.0, 1.0), (10**9, 10**9)),
+        ((0.9, 0.6), (60, 200)),
+        ((0.5, 0.95), (400, 35)),
+        ((100.0, 0.7), (10**9, 90)),
+    ],
+)
+def test_tables_that_are_always_behind_have_commits_in_common(
+    paces: tuple[float, float], longest: tuple[int, int]
+) -> None:
+    tables = tuple(
+        Stream(label, pace, limit)
+        for label, pace, limit in zip(("accounts", "tellers"), paces, longest, strict=True)
+    )
+    database = Database("shop", cast("tuple[CutTable, ...]", tables))
+    shown: dict[int, set[str]] = {}
+    common: list[tuple[int, int]] = []
+    for now in range(1, 2_400):
+        for table in tables:
+            table.run(now)
+        found = database.look(now, lambda topics: {t: {0: 0} for t in topics}, now=float(now))
+        for one in found:
+            shown.setdefault(one.position, set()).add(one.table.name)
+            if len(shown[one.position]) == len(tables):
+                common.append((now, one.position))
+    assert len(common) >= 8
+    # The newest in common is not much older than what the slower table has.
+    for table in tables:
+        assert table.frontier.reached is not None
+    slowest = min(table.frontier.reached or 0 for table in tables)
+    assert max(position for _, position in common) > 0.6 * slowest
+    assert max(len(table.frontier.targets) for table in tables) < 80
 
 
 ROWS = pa.table(
@@ -266,7 +368,7 @@ def real(tmp_path: Path) -> Real:
 
 def test_a_quiet_table_shows_a_commit_when_all_that_landed_is_applied(real: Real) -> None:
     table = real.table
-    table.aim(60)
+    table.aim((Target(60, 1),))
     assert table.version_at(60, {0: 2}) is None, "nothing has landed"
     real.land(0, 1)
     assert table.version_at(60, {0: 2}) is None, "a record is missing"
@@ -283,7 +385,7 @@ def test_a_quiet_table_shows_a_commit_when_all_that_landed_is_applied(real: Real
 
 
 def test_a_table_without_records_shows_every_commit(real: Real) -> None:
-    real.table.aim(60)
+    real.table.aim((Target(60, 1),))
     found = real.table.version_at(60, {0: 0})
     assert found == TableVersion(found.table_id if found else "", 0)
 
@@ -291,7 +393,7 @@ def test_a_table_without_records_shows_every_commit(real: Real) -> None:
 def test_a_table_with_changes_from_after_a_commit_does_not_show_it(real: Real) -> None:
     real.land(0, 1)
     real.apply(0, version=2, rows=ROWS)
-    real.table.aim(50)
+    real.table.aim((Target(50, 1),))
     assert real.table.version_at(50, {0: 1}) is None
     assert real.table.missed(50)
     # A batch that goes beyond the position is being cut at it.
@@ -302,7 +404,7 @@ def test_a_table_with_changes_from_after_a_commit_does_not_show_it(real: Real) -
 def test_a_table_is_left_alone_while_a_batch_is_applied(real: Real) -> None:
     real.land(0, 1)
     real.apply(0, version=2, rows=ROWS)
-    real.table.aim(60)
+    real.table.aim((Target(60, 1),))
     with real.table.frontier.batch:
         assert real.table.version_at(60, {0: 1}) is None
     assert real.table.version_at(60, {0: 1})
@@ -310,7 +412,7 @@ def test_a_table_is_left_alone_while_a_batch_is_applied(real: Real) -> None:
 
 def test_a_cut_of_several_partitions_counts_when_each_had_landed(real: Real) -> None:
     table, cut = real.table, Cut(60, TableVersion("x", 4), batch_id=1)
-    table.aim(60)
+    table.aim((Target(60, 1),))
     table.frontier.cuts.append(cut)
     assert table.cuts() == [cut]
     assert table.complete(cut, {0: 9}), "one partition holds commits in their order"
@@ -320,3 +422,12 @@ def test_a_cut_of_several_partitions_counts_when_each_had_landed(real: Real) -> 
     assert not table.complete(cut, {0: 1, 1: 0}), "the batch ended before what landed"
     real.apply(1, version=2, rows=None)
     assert table.complete(cut, {0: 1, 1: 0})
+
+
+def test_a_cut_at_an_earlier_commit_does_not_count_for_a_later_one(real: Real) -> None:
+    table = real.table
+    table.aim((Target(60, 1), Target(70, 2)))
+    real.land(0, 1)
+    real.apply(0, version=2, rows=ROWS)
+    assert table.complete(Cut(60, TableVersion("x", 4), batch_id=0), {0: 1, 1: 0})
+    assert table.version_at(70, {0: 2, 1: 0}) is None, "a record is missing"
