@@ -190,6 +190,7 @@ def _register(settings: Settings, tables: list[str]) -> None:
         }:
             put_config(api, wanted)
         restart_failed(api)
+        resume_halted(api)
         wait_until_running(api)
 
 
@@ -210,6 +211,21 @@ def restart_failed(api: httpx.Client) -> None:
     status = connector_status(api)
     if status and "FAILED" in states(status):
         restart_connector(api, only_failed=True)
+
+
+def resume_halted(api: httpx.Client) -> None:
+    """Resume the connector if it is halted; it may take a moment."""
+    status = connector_status(api)
+    if status and is_halted(status):
+        api.put(f"/connectors/{CONNECTOR}/resume")
+
+
+def is_halted(status: dict[str, Any]) -> bool:
+    """Whether a connector was stopped or paused through the REST API, from ``connector_status``.
+
+    A new snapshot that was interrupted leaves it so.
+    """
+    return status["connector"]["state"] in {"STOPPED", "PAUSED"}
 
 
 def restart_connector(api: httpx.Client, *, only_failed: bool) -> httpx.Response:

@@ -15,6 +15,7 @@ from spark_jobs.stack.connector import CONNECTOR, SLOT
 from spark_jobs.stack.errors import ConnectorFailedError
 
 STOPPED_SECONDS = 60.0
+_AGAIN = "; it may be stopped until the command is repeated"
 
 
 def resnapshot(
@@ -22,7 +23,8 @@ def resnapshot(
 ) -> None:
     """Stop a connector, delete its offsets, drop its slot, and resume it.
 
-    Changes in the meantime are part of the snapshot. After an interruption, call it again.
+    Changes in the meantime are part of the snapshot. After an interruption the connector may be
+    stopped, and ``tidemark status --check`` names it then; call it again.
 
     Args:
         settings: with the address of Connect.
@@ -43,10 +45,10 @@ def resnapshot(
             _until(connector, lambda: drop_slot(dsn, slot), f"leaves slot {slot!r} in use")
             _accepted(connector, api.put(f"{path}/resume"))
     except httpx.TransportError as error:
-        problem = f"has not started over, because Kafka Connect does not answer: {error}"
+        problem = f"has not started over, because Kafka Connect does not answer{_AGAIN}: {error}"
         raise ConnectorFailedError(connector, problem) from error
     except psycopg.OperationalError as error:
-        problem = f"has not started over, because its database does not answer: {error}"
+        problem = f"has not started over, because its database does not answer{_AGAIN}: {error}"
         raise ConnectorFailedError(connector, problem.strip()) from error
 
 
@@ -75,12 +77,13 @@ def drop_slot(dsn: str, slot: str) -> bool:
 
 def _accepted(connector: str, answer: httpx.Response) -> None:
     if answer.is_error:
-        raise ConnectorFailedError(connector, f"cannot start over: {answer.text.strip()}")
+        raise ConnectorFailedError(connector, f"cannot start over{_AGAIN}: {answer.text.strip()}")
 
 
 def _until(connector: str, holds: Callable[[], bool], problem: str) -> None:
     deadline = time.monotonic() + STOPPED_SECONDS
     while not holds():
         if time.monotonic() > deadline:
-            raise ConnectorFailedError(connector, f"{problem} within {STOPPED_SECONDS:.0f} s")
+            waited = f"within {STOPPED_SECONDS:.0f} s"
+            raise ConnectorFailedError(connector, f"{problem} {waited}{_AGAIN}")
         time.sleep(0.3)

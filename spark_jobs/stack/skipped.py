@@ -20,6 +20,7 @@ from spark_jobs.stack.connect import (
     client,
     connector_status,
     first_trace_line,
+    is_halted,
     skipped_file,
     states,
     worker_files,
@@ -28,6 +29,8 @@ from spark_jobs.state.types import utc_now
 
 _LINE = re.compile(r"^(\S+) Error while processing event at offset \{(.*)\}")
 _FIELD = re.compile(r"(\w+)=(\w+)")
+
+_HALTED = "is stopped: by a person, or by a `tidemark source resnapshot` that did not finish"
 
 
 @dataclass(frozen=True)
@@ -75,9 +78,9 @@ def answer(settings: Settings, *, by: str, reason: str) -> int:
 
 def capture_problem(settings: Settings) -> str | None:
     """Why changes of the database do not reach bronze, as far as this machine can see; or None."""
-    failed = _failed(settings)
-    if failed is not None:
-        return f"failed: {failed}"
+    down = _down(settings)
+    if down is not None:
+        return down
     left = unanswered(settings)
     if not left:
         return None
@@ -86,7 +89,8 @@ def capture_problem(settings: Settings) -> str | None:
     return f"left out {count} that it cannot read, the last at {last.lsn or 'an unknown place'}"
 
 
-def _failed(settings: Settings) -> str | None:
+def _down(settings: Settings) -> str | None:
+    """Why the connector does not run, if a worker says so."""
     # A worker without a configuration here belongs to another stack.
     if not settings.kafka_connect.url and not any(one.exists() for one in worker_files(settings)):
         return None
@@ -96,7 +100,9 @@ def _failed(settings: Settings) -> str | None:
     except (httpx.HTTPError, SecretMissingError):
         # It does not answer, or an older release without certificates started it.
         return None
-    return first_trace_line(status) if status and "FAILED" in states(status) else None
+    if status and "FAILED" in states(status):
+        return f"failed: {first_trace_line(status)}"
+    return _HALTED if status and is_halted(status) else None
 
 
 def _read(line: re.Match[str]) -> Skipped:

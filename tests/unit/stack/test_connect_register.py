@@ -17,6 +17,7 @@ from spark_jobs.stack import connect
 from spark_jobs.stack.connect import register
 from spark_jobs.stack.connector import captured_tables, connector_config
 from spark_jobs.stack.errors import ConnectorFailedError
+from spark_jobs.stack.skipped import capture_problem
 from tests.shipped import shipped_project
 
 RUNNING = {"connector": {"state": "RUNNING"}, "tasks": [{"state": "RUNNING"}]}
@@ -28,16 +29,28 @@ def manifest() -> Manifest:
 
 
 @contextmanager
-def workers(manifest: Manifest, tmp_path, *, seconds: float) -> Iterator[Settings]:
-    """The settings of workers that answer, each time, so late."""
+def workers(
+    manifest: Manifest, tmp_path, *, seconds: float = 0, halted: str = ""
+) -> Iterator[Settings]:
+    """The settings of workers that answer, each time, so late.
+
+    With ``halted``, their connector is in this state until it is resumed.
+    """
+    state = {"connector": {"state": halted}, "tasks": []} if halted else dict(RUNNING)
 
     class Late(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             time.sleep(seconds)
-            answer = RUNNING if self.path.endswith("/status") else known
+            answer = state if self.path.endswith("/status") else known
             self.send_response(200)
             self.end_headers()
             self.wfile.write(json.dumps(answer).encode())
+
+        def do_PUT(self) -> None:
+            assert self.path == "/connectors/shop/resume"
+            state.update(RUNNING)
+            self.send_response(202)
+            self.end_headers()
 
         def log_message(self, *_: object) -> None:
             pass
@@ -75,3 +88,15 @@ def test_workers_that_never_answer_are_an_error(
         pytest.raises(ConnectorFailedError, match="Kafka Connect does not answer"),
     ):
         register(settings, manifest)
+
+
+@pytest.mark.parametrize("state", ["STOPPED", "PAUSED"])
+def test_a_connector_that_was_stopped_is_named_and_then_resumed(
+    manifest: Manifest, tmp_path, state: str
+) -> None:
+    with workers(manifest, tmp_path, halted=state) as settings:
+        named = capture_problem(settings)
+        assert named is not None
+        assert named.startswith("is stopped: ")
+        register(settings, manifest)
+        assert capture_problem(settings) is None
