@@ -60,6 +60,7 @@ class ViewObservation:
         parked: why refreshes must skip the view now; None if they may run.
         readable: whether the inputs can still be read at the published versions; checked only if
             the definition changed.
+        tables: tables that an incremental refresh in Spark would read, see ``forecast``.
     """
 
     published: Watermark | None
@@ -69,6 +70,7 @@ class ViewObservation:
     past: tuple[PastRefresh, ...] = ()
     parked: Reason | None = None
     readable: bool = False
+    tables: int | None = None
 
 
 @dataclass(frozen=True)
@@ -123,6 +125,12 @@ class RefreshPlan:
         return isinstance(self.decision, Skip)
 
     @property
+    def is_a_guess(self) -> bool:
+        """Whether it is incremental without a sample of that, although a full one is known."""
+        known = self.expected.full is not None and self.expected.following is None
+        return known and isinstance(self.decision, Incremental)
+
+    @property
     def word(self) -> str:
         """The decision in one word."""
         return decision_word(self.decision)
@@ -168,7 +176,12 @@ def plan_refresh(
 ) -> RefreshPlan:
     """Plan the refresh of a view; the caller adds the attempt id and the estimate."""
     changes = tuple(input_change(one) for one in seen.inputs)
-    expected = forecast(seen.past, changed=changed_rows(changes), total=total_rows(changes))
+    expected = forecast(
+        seen.past,
+        changed=changed_rows(changes),
+        total=total_rows(changes),
+        tables=seen.tables,
+    )
     pinned = {one.table: one.pinned for one in seen.inputs if one.pinned is not None}
     decision = (
         _parked(seen)

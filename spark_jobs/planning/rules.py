@@ -83,10 +83,11 @@ def choose_rule(
 def _slower(moved: Sequence[InputChange], expected: Forecast) -> Refused | None:
     """Why an incremental refresh is expected to be slower than a full one, if it is."""
     if expected.favours_full:
-        text = (
-            f"a full refresh takes some {expected.full:.1f} s, "
-            f"following the changes {expected.incremental:.1f} s"
-        )
+        text = f"a full refresh takes some {expected.full:.1f} s, following the changes "
+        if expected.incremental is None:
+            text += f"at least {expected.by_size:.1f} s, because it reads tables so often"
+        else:
+            text += f"{expected.following:.1f} s"
         return _refused(ReasonCode.FULL_IS_FASTER, text)
     if expected.explores_full:
         text = (

@@ -4,22 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import replace
+from datetime import datetime
 
-from spark_jobs.definitions.vocabulary import Consistency
+from spark_jobs.definitions.vocabulary import Consistency, Strategy
+from spark_jobs.errors import LakehouseError
 from spark_jobs.gold.base.context import GoldContext, gold_table
 from spark_jobs.gold.base.publications import Publication, intruder, latest_publication
+from spark_jobs.gold.compute.increment import change_of
 from spark_jobs.gold.refresh.ledger import past_refreshes
 from spark_jobs.gold.refresh.transactional import (
     await_transactions,
     transactional_pins,
     transactional_versions,
 )
+from spark_jobs.graph.maintenance.reasons import NotIncrementalError
 from spark_jobs.names import Layer, TableName, TableVersion
 from spark_jobs.planning.changes import InputObservation, Movement
 from spark_jobs.planning.decision import Reason, ReasonCode
-from spark_jobs.planning.plan import Estimate, RefreshPlan, ViewObservation
+from spark_jobs.planning.plan import Estimate, RefreshPlan, ViewObservation, plan_refresh
 from spark_jobs.planning.rules import changed_rows
 from spark_jobs.planning.watermark import Watermark
+from spark_jobs.sections import Engine
 from spark_jobs.storage import log
 from spark_jobs.storage.errors import LogUnreadableError
 from spark_jobs.storage.history import changes_between, readable
@@ -127,6 +133,35 @@ def estimate(context: GoldContext, plan: RefreshPlan) -> Estimate:
         changed=changed_rows(plan.changes),
         seconds=plan.expected,
     )
+
+
+def sized(
+    context: GoldContext, view: str, seen: ViewObservation, *, clock: datetime
+) -> ViewObservation:
+    """The observation with the size of the view's program, where the choice depends on it.
+
+    It does so before the first incremental refresh in Spark: with small tables, a program that
+    reads hundreds of them takes far longer than the query.
+
+    Args:
+        context: settings, manifest and locations of the project.
+        view: the gold view.
+        seen: its observation.
+        clock: the value of CURRENT_TIMESTAMP.
+    """
+    entry = context.entry(view)
+    if context.settings.gold.engine is not Engine.SPARK or entry.strategy is not Strategy.AUTO:
+        return seen
+    plan = plan_refresh(entry, seen, tick="", clock=clock)
+    base = latest_publication(context.published_at(view)) if plan.is_a_guess else None
+    if base is None:
+        return seen
+    try:
+        found = change_of(context, entry, vector=plan.vector, clock=clock, base=base, by_name=True)
+    except (LakehouseError, NotIncrementalError):
+        # The refresh itself reports it.
+        return seen
+    return replace(seen, tables=found.program.tables)
 
 
 def _base_versions(context: GoldContext) -> Iterator[tuple[TableName, TableVersion]]:

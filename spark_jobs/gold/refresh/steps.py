@@ -16,7 +16,7 @@ from spark_jobs.gold.base.errors import AttemptStateError, BaseMovedError
 from spark_jobs.gold.compute.aggregate_state import sweep_groups
 from spark_jobs.gold.refresh import auditing, ledger, publishing, staging
 from spark_jobs.gold.refresh.arrivals import arrivals
-from spark_jobs.gold.refresh.observe import Pin, estimate, newest, observe, pinned_for
+from spark_jobs.gold.refresh.observe import Pin, estimate, newest, observe, pinned_for, sized
 from spark_jobs.gold.refresh.publishing import Published
 from spark_jobs.gold.refresh.staging import StagedResult
 from spark_jobs.gold.refresh.waiting import keeps_waiting
@@ -311,8 +311,9 @@ class Refresher:
         self, view: str, *, tick: str, force: bool, pin: Pin, let_pass: str | None = None
     ) -> tuple[RefreshPlan, int]:
         entry = self.context.entry(view)
-        seen = observe(self.context, view, pin=pin)
-        plan = plan_refresh(entry, seen, tick=tick, clock=self._now(), force=force)
+        seen, clock = observe(self.context, view, pin=pin), self._now()
+        seen = seen if force else sized(self.context, view, seen, clock=clock)
+        plan = plan_refresh(entry, seen, tick=tick, clock=clock, force=force)
         if not plan.skips:
             plan = replace(plan, estimate=estimate(self.context, plan))
             plan = guarded(

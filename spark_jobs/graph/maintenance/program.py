@@ -24,6 +24,8 @@ from spark_jobs.graph.maintenance.clauses import aliased, union_all
 from spark_jobs.graph.maintenance.delta import (
     AnyStep,
     Deltas,
+    StateUpdate,
+    Step,
     group_keys,
     netted,
     number,
@@ -49,6 +51,18 @@ class Program:
     steps: tuple[AnyStep, ...]
     change: exp.Query | None
     last: RowStep
+
+    @property
+    def tables(self) -> int:
+        """Tables that a refresh reads if its aggregate state is stored, as often as it does."""
+        queries = [self.change]
+        for step in self.steps:
+            match step:
+                case Step():
+                    queries.append(step.query)
+                case StateUpdate():
+                    queries.append(step.change or step.update)
+        return sum(1 for one in queries if one is not None for _ in one.find_all(exp.Table))
 
 
 def derive(

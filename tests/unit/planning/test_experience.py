@@ -112,6 +112,29 @@ def test_after_many_full_refreshes_changes_are_followed_once() -> None:
     assert not forecast([computed(1.0), *past], changed=10, total=1000).favours_full
 
 
+@pytest.mark.parametrize(
+    ("full", "tables", "favours"),
+    [(1.0, 200, True), (1.0, 79, False), (1.0, None, False), (60.0, 200, False)],
+)
+def test_before_the_first_sample_the_size_of_the_program_decides(
+    full: float, tables: int | None, *, favours: bool
+) -> None:
+    found = forecast([computed(full)], changed=10, total=1000, tables=tables)
+    assert (found.incremental, found.favours_full) == (None, favours)
+    # Measured since: it was faster than its size says.
+    past = [followed(0.1), computed(full)]
+    assert not forecast(past, changed=10, total=1000, tables=tables).favours_full
+
+
+def test_a_large_program_is_tried_after_many_full_refreshes() -> None:
+    def favours(times: int) -> bool:
+        past = [computed(1.0)] * times
+        return forecast(past, changed=10, total=1000, tables=200).favours_full
+
+    assert favours(19)
+    assert not favours(20)
+
+
 def counted(seconds: float, total: int | None = 1000) -> PastRefresh:
     return PastRefresh(incremental=True, seconds=seconds, changed=10, total=total, counted=True)
 
