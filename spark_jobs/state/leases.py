@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
-from sqlalchemy import Connection, func, select, update
+from sqlalchemy import Connection, Row, func, select, update
 
 from spark_jobs.state.errors import LeaseLostError, LeaseTakenError
 from spark_jobs.state.tables import LEASES
@@ -43,7 +44,7 @@ def acquire(connection: Connection, resource: str, *, owner: str, seconds: float
     insert_or_keep(connection, LEASES, vacant)
     query = select(LEASES).where(LEASES.c.resource == resource).with_for_update()
     row = connection.execute(query).one()
-    if row.owner not in {None, owner} and row.expires_at > now:
+    if row.owner not in {None, owner} and not _expired(row, now):
         raise LeaseTakenError(resource, holder=row.owner, expires_at=row.expires_at)
     lease = Lease(
         resource=resource,
@@ -65,7 +66,8 @@ def renew(connection: Connection, lease: Lease, *, seconds: float) -> Lease:
     Raises:
         LeaseLostError: it was released, or another owner has it.
     """
-    expires_at = database_now(connection) + timedelta(seconds=seconds)
+    now = database_now(connection)
+    expires_at = now + timedelta(seconds=seconds)
     done = connection.execute(
         update(LEASES)
         .where(
@@ -73,7 +75,7 @@ def renew(connection: Connection, lease: Lease, *, seconds: float) -> Lease:
             LEASES.c.owner == lease.owner,
             LEASES.c.fencing == lease.fencing,
         )
-        .values(expires_at=expires_at)
+        .values(acquired_at=now, expires_at=expires_at)
     )
     if done.rowcount == 0:
         raise LeaseLostError(lease.resource, owner=lease.owner, fencing=lease.fencing)
@@ -95,9 +97,19 @@ def holder(connection: Connection, resource: str) -> Lease | None:
     """The current owner's lease, or None."""
     query = select(LEASES).where(LEASES.c.resource == resource)
     row = connection.execute(query).one_or_none()
-    if row is None or row.owner is None or row.expires_at <= database_now(connection):
+    if row is None or row.owner is None or _expired(row, database_now(connection)):
         return None
     return Lease(resource=resource, owner=row.owner, fencing=row.fencing, expires_at=row.expires_at)
+
+
+def _expired(row: Row[Any], now: datetime) -> bool:
+    """Whether a lease has expired: its time is over, or lies ahead because a clock was set back.
+
+    ``acquired_at`` is when it was taken or last renewed. A living owner renews it several times
+    within its duration, and then it does not lie ahead any more.
+    """
+    ahead = row.acquired_at - now
+    return bool(row.expires_at <= now or ahead > row.expires_at - row.acquired_at)
 
 
 def database_now(connection: Connection) -> datetime:

@@ -14,6 +14,7 @@ from spark_jobs.state.batches import SilverBatch, SilverTotals
 from spark_jobs.state.errors import AttemptNotFoundError, LeaseLostError, LeaseTakenError
 from spark_jobs.state.progress import Heartbeat, StreamProgress, StreamState
 from spark_jobs.state.store import ControlStore
+from spark_jobs.state.types import utc_now
 
 NOW = datetime(2024, 5, 2, 12, 30, 15, 123456, tzinfo=UTC)
 ORDERS = TableName.parse("silver.orders")
@@ -211,6 +212,32 @@ def test_a_lease_expires_without_renewal(store: ControlStore) -> None:
     time.sleep(0.1)
     with store.lease("t", owner="next", seconds=60), pytest.raises(LeaseLostError):
         store.renew_lease(dead, seconds=60)
+
+
+def test_a_lease_that_lies_ahead_because_a_clock_was_set_back_has_expired(
+    store: ControlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from spark_jobs.state import leases
+
+    def at(minutes: float) -> None:
+        now = utc_now() + timedelta(minutes=minutes)
+        monkeypatch.setattr(leases, "database_now", lambda _: now)
+
+    at(100)
+    with store._write() as connection:
+        held = leases.acquire(connection, "t", owner="one", seconds=60)
+    # A small correction changes nothing.
+    at(99.5)
+    with pytest.raises(LeaseTakenError), store.lease("t", owner="two", seconds=60):
+        pass
+    # An owner that renews it has it, a dead one does not.
+    at(50)
+    store.renew_lease(held, seconds=60)
+    assert store.lease_holder("t") is not None
+    at(0)
+    assert store.lease_holder("t") is None
+    with store.lease("t", owner="two", seconds=60) as taken:
+        assert taken.lease.fencing > held.fencing
 
 
 def test_a_held_lease_renews_itself(store: ControlStore) -> None:
