@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, TypedDict
 
-from sqlalchemy import Connection, RowMapping, delete, func, select, update
+from sqlalchemy import Connection, RowMapping, case, delete, func, select, update
 
 from spark_jobs.names import current_strategy
 from spark_jobs.state.epochs import lock_epoch
@@ -18,6 +18,7 @@ from spark_jobs.state.types import JsonObject, utc_now
 from spark_jobs.state.upsert import insert_or_keep
 
 LONGEST_ATTEMPT = timedelta(hours=6)
+_TICK = timedelta(microseconds=1)
 
 
 class AttemptStatus(StrEnum):
@@ -107,6 +108,10 @@ def create_attempt(
 ) -> RefreshAttempt:
     """Insert an attempt; an existing one of that id is returned unchanged.
 
+    If the clock was set back, its times follow those of the view's newest attempt: a hybrid logical
+    clock, as in Kulkarni et al., "Logical Physical Clocks", 2014. So the newest attempt is always
+    the one with the newest start.
+
     Args:
         connection: a write transaction.
         attempt: if its sequence is None, it gets the next one of its view and epoch.
@@ -124,6 +129,10 @@ def create_attempt(
             )
         )
         attempt = replace(attempt, sequence=max(last or 0, above) + 1)
+    newest = next(iter(attempts(connection, view=attempt.view, limit=1)), attempt)
+    if attempt.started_at < newest.started_at:
+        now = max(newest.started_at, newest.updated_at) + _TICK
+        attempt = replace(attempt, started_at=now, updated_at=now)
     insert_or_keep(connection, ATTEMPTS, asdict(attempt))
     return get_attempt(connection, attempt.attempt_id)
 
@@ -136,7 +145,9 @@ def update_attempt(
     Raises:
         AttemptNotFoundError: there is no such attempt.
     """
-    values: dict[str, Any] = {**change, "updated_at": utc_now()}
+    now, before = utc_now(), ATTEMPTS.c.updated_at
+    # The clock may have been set back.
+    values: dict[str, Any] = {**change, "updated_at": case((before > now, before), else_=now)}
     change_it = update(ATTEMPTS).where(ATTEMPTS.c.attempt_id == attempt_id).values(values)
     row = connection.execute(change_it.returning(*ATTEMPTS.c)).mappings().one_or_none()
     if row is None:

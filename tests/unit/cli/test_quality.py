@@ -76,11 +76,11 @@ def versions(location: str, version: int) -> dict[str, Any]:
 
 def test_attempts_audits_and_rejected_records_of_a_day(project, store, tmp_path) -> None:
     now = utc_now()
+    put(store, now - timedelta(days=2), AttemptStatus.FAILED)
     put(store, now, AttemptStatus.PUBLISHED, verdict=verdict("warned", "warning"))
     second = now + timedelta(microseconds=1)
     put(store, second, AttemptStatus.BLOCKED, verdict=verdict("blocked", "critical"))
     put(store, now + timedelta(microseconds=2), AttemptStatus.SKIPPED)
-    put(store, now - timedelta(days=2), AttemptStatus.FAILED)
     rejected = {"reason": ["TOO_LARGE"] * 3, "quarantined_at": [now, now, now - timedelta(days=2)]}
     write_deltalake(str(tmp_path / "state/lake/_quarantine/clicks"), pa.table(rejected))
 

@@ -49,10 +49,11 @@ def test_verdicts_with_a_failed_expectation(store: ControlStore) -> None:
 def test_publications_by_time(store: ControlStore) -> None:
     later = DAY + timedelta(hours=1)
     vector, actual = {"silver.a": {"version": 2}}, {"rows": 3}
-    put(store, 1, later, status=AttemptStatus.PUBLISHED, vector=vector, actual=actual)
+    done = AttemptStatus.PUBLISHED
+    put(store, 1, later, status=done, view="visits", vector=vector, actual=actual)
     put(store, 2, DAY, status=AttemptStatus.PUBLISHED)
     put(store, 3, DAY, status=AttemptStatus.SKIPPED)
     assert store.publications(start=DAY, end=NEXT) == [
         Published("spend", DAY, {}),
-        Published("spend", later, vector, actual),
+        Published("visits", later, vector, actual),
     ]

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from spark_jobs.names import TableName, TableVersion
+from spark_jobs.state import attempts as attempts_module
 from spark_jobs.state.attempts import AttemptStatus, RefreshAttempt
 from spark_jobs.state.batches import SilverBatch, SilverTotals
 from spark_jobs.state.errors import AttemptNotFoundError, LeaseLostError, LeaseTakenError
@@ -73,6 +74,24 @@ def test_a_sequence_exceeds_what_the_log_has_seen(store: ControlStore) -> None:
     assert store.create_attempt(attempt("a2"), above=3).sequence == 43
 
 
+def test_the_newest_attempt_comes_first_although_the_clock_was_set_back(
+    store: ControlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = utc_now()
+    ahead = now + timedelta(minutes=100)
+    with monkeypatch.context() as fast:
+        fast.setattr(attempts_module, "utc_now", lambda: ahead)
+        store.create_attempt(replace(attempt("a1"), started_at=ahead, updated_at=ahead))
+        store.update_attempt("a1", status=AttemptStatus.PUBLISHED)
+    store.create_attempt(replace(attempt("a2"), started_at=now, updated_at=now))
+    second = store.update_attempt("a2", status=AttemptStatus.PUBLISHED)
+    assert [one.attempt_id for one in store.attempts("orders")] == ["a2", "a1"]
+    assert second.updated_at > store.attempt("a1").updated_at
+    # Other views have times of their own.
+    other = replace(attempt("a3", view="others"), started_at=now, updated_at=now)
+    assert store.create_attempt(other).started_at == now
+
+
 def test_an_update_changes_what_it_names_and_the_time(store: ControlStore) -> None:
     before = store.create_attempt(attempt(decision="full"))
     after = store.update_attempt(
@@ -117,11 +136,11 @@ def test_attempts_come_newest_first_and_can_be_narrowed(store: ControlStore) -> 
 
 
 def test_old_attempts_of_a_tick_are_forgotten_but_not_the_newest(store: ControlStore) -> None:
+    store.create_attempt(attempt("other tick"))
+    store.create_attempt(attempt("other view", tick="t", view="users"))
     for number in range(6):
         started = NOW + timedelta(days=number)
         store.create_attempt(attempt(f"a{number}", tick="t", started_at=started))
-    store.create_attempt(attempt("other tick"))
-    store.create_attempt(attempt("other view", tick="t", view="users"))
     noon = NOW + timedelta(days=3)
     assert store.forget_attempts("orders", tick="t", before=noon, keep=10) == 0
     assert store.forget_attempts("orders", tick="t", before=noon, keep=5) == 1
