@@ -14,6 +14,9 @@ from spark_jobs.storage.history import changes_between
 from spark_jobs.storage.log import size, table_version
 from spark_jobs.storage.watch import LogWatch
 
+# More than the targets of a table.
+LANDED_KEPT = 200
+
 
 @dataclass(frozen=True)
 class Places:
@@ -59,8 +62,6 @@ class CutTable:
     def aim(self, targets: tuple[Target, ...]) -> None:
         """Cut the table at positions; none: do not cut. The caller holds ``frontier.still``."""
         self._quiet = None
-        aimed = {target.position for target in targets}
-        self._landed = {one: version for one, version in self._landed.items() if one in aimed}
         self.frontier.aim(targets)
 
     def passed(self, position: int) -> bool:
@@ -97,12 +98,29 @@ class CutTable:
         """
         if len(ends) <= 1:
             return True
-        landed = self._landed_by(cut.position, ends)
+        landed = self.landed_by(cut.position, ends)
         if landed is None:
             return False
         batch = planned(self.places.silver_checkpoint(), cut.batch_id)
         # The batch covers all bronze versions before the one that it ends in.
         return batch is not None and batch.offsets["reservoirVersion"] > landed.version
+
+    def landed_by(self, position: int, ends: Mapping[int, int]) -> TableVersion | None:
+        """A version of bronze with all records before a position's ends; None: none has them yet.
+
+        It is remembered. The earlier it is asked for, the more batches are ``complete``.
+        """
+        if position not in self._landed:
+            read = self._offsets(last_committed(self.places.bronze_checkpoint()))
+            if any(read.get(one, 0) < end for one, end in ends.items()):
+                return None
+            version = table_version(self.places.bronze)
+            if version is None:
+                return None
+            self._landed[position] = version
+            for old in list(self._landed)[:-LANDED_KEPT]:
+                del self._landed[old]
+        return self._landed[position]
 
     def version_at(self, position: int, ends: Mapping[int, int]) -> TableVersion | None:
         """The version of an idle table with all changes up to a position and none after it.
@@ -115,7 +133,7 @@ class CutTable:
         Returns:
             None if changes are missing, or if later ones are included.
         """
-        landed = self._landed_by(position, ends)
+        landed = self.landed_by(position, ends)
         if landed is None:
             return None
         found = (self._watch.version(self.places.tables.table), landed)
@@ -138,18 +156,6 @@ class CutTable:
         checkpoint = self.places.bronze_checkpoint()
         newest = last_planned(checkpoint)
         return self._offsets(None if newest is None else planned(checkpoint, newest))
-
-    def _landed_by(self, position: int, ends: Mapping[int, int]) -> TableVersion | None:
-        """A version of bronze with all records before the ends; None: none has them yet."""
-        if position not in self._landed:
-            read = self._offsets(last_committed(self.places.bronze_checkpoint()))
-            if any(read.get(one, 0) < end for one, end in ends.items()):
-                return None
-            version = table_version(self.places.bronze)
-            if version is None:
-                return None
-            self._landed[position] = version
-        return self._landed[position]
 
     def _offsets(self, batch: BatchOffsets | None) -> dict[int, int]:
         read = {} if batch is None else batch.offsets.get(self.places.topic, {})

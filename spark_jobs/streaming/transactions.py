@@ -158,12 +158,22 @@ class Database:
     def _cut(self) -> Iterator[Shown]:
         """Versions at which batches were cut, at this position or an earlier one."""
         for table in self.tables:
+            self._note_landed(table)
             for cut in table.cuts():
                 aimed = self._rounds.get(cut.position)
                 if aimed is None or table.name in aimed.noted:
                     continue
                 if table.complete(cut, aimed.ends.get(table.topic, {})):
                     yield self._noted(aimed, table, cut.version)
+
+    def _note_landed(self, table: CutTable) -> None:
+        """Note when bronze has all changes up to positions that the table has not reached."""
+        for one in self._rounds.values():
+            ends = one.ends.get(table.topic, {})
+            # A cut of one partition is complete anyway.
+            wanted = len(ends) > 1 and table.name not in one.noted
+            if wanted and table.landed_by(one.position, ends) is None:
+                return
 
     def _quiet(self, aimed: Round) -> Iterator[Shown]:
         """Versions of idle tables with all changes up to this position and none after it."""

@@ -33,6 +33,8 @@ class Table:
     ends: dict[int, int] = field(default_factory=dict)
     frontier: TableFrontier = field(default_factory=TableFrontier)
     made: list[Cut] = field(default_factory=list)
+    there: int = 0
+    landed: list[int] = field(default_factory=list)
 
     @property
     def name(self) -> TableName:
@@ -59,6 +61,10 @@ class Table:
 
     def complete(self, cut: Cut, ends: dict[int, int]) -> bool:
         return bool(ends)
+
+    def landed_by(self, position: int, ends: dict[int, int]) -> TableVersion | None:
+        self.landed.append(position)
+        return TableVersion("bronze", 1) if position <= self.there else None
 
     def version_at(self, position: int, ends: dict[int, int]) -> TableVersion | None:
         assert position == self.aimed
@@ -177,6 +183,28 @@ def test_a_table_that_is_behind_is_waited_for_only_so_long(world: World) -> None
     one.version = 7
     world.look(50)
     assert one.aimed == 40
+
+
+def test_of_a_late_table_with_several_partitions_it_is_noted_when_changes_have_landed(
+    world: World,
+) -> None:
+    """A cut of an old position is complete only if it is known that bronze had all before it."""
+    one, other = world.tables
+
+    def ends(topics: list[str]) -> dict[str, dict[int, int]]:
+        return {topic: {0: 10, 1: 0} for topic in topics}
+
+    for position in (10, 20, 30):
+        world.database.look(position, ends, now=world.now)
+        one.version = 3
+        world.database.look(position, ends, now=world.now)
+        world.now += PATIENCE_SECONDS + 1
+    other.there, other.landed = 20, []
+    world.database.look(30, ends, now=world.now)
+    assert other.landed == [10, 20, 30]
+    other.there, other.landed = 5, []
+    world.database.look(30, ends, now=world.now)
+    assert other.landed == [10], "those after it have not landed either"
 
 
 def test_tables_that_are_all_late_keep_their_position_for_a_while(world: World) -> None:
@@ -431,3 +459,7 @@ def test_a_cut_at_an_earlier_commit_does_not_count_for_a_later_one(real: Real) -
     real.apply(0, version=2, rows=ROWS)
     assert table.complete(Cut(60, TableVersion("x", 4), batch_id=0), {0: 1, 1: 0})
     assert table.version_at(70, {0: 2, 1: 0}) is None, "a record is missing"
+    # It is known of the earlier one for as long as a batch may take.
+    table.aim((Target(70, 2), Target(80, 1)))
+    real.land(1, 2)
+    assert table.complete(Cut(60, TableVersion("x", 4), batch_id=0), {0: 1, 1: 0})
