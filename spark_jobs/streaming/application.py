@@ -142,6 +142,7 @@ def _serve(settings: Settings, stopping: threading.Event) -> bool:
                 gold.following(spark),
                 _announcing(settings, store, compiled),
                 _watching_connector(settings),
+                _watching_clock(settings, stopping),
             ):
                 return Supervisor(
                     spark,
@@ -178,6 +179,13 @@ def _watching_connector(settings: Settings) -> AbstractContextManager[None]:
     from spark_jobs.streaming.connector_watch import watching_connector
 
     return watching_connector(settings)
+
+
+def _watching_clock(settings: Settings, stopping: threading.Event) -> AbstractContextManager[None]:
+    """Restart after the host's clock was set back, for the duration of the block."""
+    from spark_jobs.streaming.clock_watch import watching_clock
+
+    return watching_clock(settings, stopping)
 
 
 def _announcing(
