@@ -31,7 +31,7 @@ pytestmark = pytest.mark.long
 SOURCE = Path(__file__).with_name("clock.c")
 # Longer than any lease, heartbeat or session that a part has.
 AHEAD = timedelta(minutes=100)
-# One that is refreshed continuously, joins, and all that read the clock.
+# One that is refreshed continuously, two that join, and one that reads the clock.
 VIEWS = (
     "user_order_stats",
     "user_revenue",
