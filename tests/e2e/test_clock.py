@@ -84,8 +84,8 @@ def work(running: RunningStack, shop: str, *, seed: int) -> None:
     access = kafka_access(running.settings, Principal.LOADER)
     run_load(LoadOrder(rate=60, seconds=5, seed=seed), shop_dsn=shop, kafka=access)
     wait_drained(running, shop, oracle.kafka_counts)
-    for view in VIEWS:
-        running.refresh(view)
+    done = running.tidemark("refresh", "--all", check=False, seconds=600)
+    assert done.returncode == 0, done.stdout + done.stderr
     assert_sound(running, *VIEWS)
 
 
