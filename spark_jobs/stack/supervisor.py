@@ -140,6 +140,11 @@ class Supervisor:
         with self.remote() as remote, ignoring(Faults.NOT_RUNNING):
             remote.stopProcess(name, DO_NOT_WAIT)
 
+    def kill_part(self, name: str) -> None:
+        """Kill the process of a part if it runs; supervisord starts it again."""
+        with self.remote() as remote, ignoring(Faults.NOT_RUNNING):
+            remote.signalProcess(name, "KILL")
+
     def shutdown(self) -> None:
         """Request supervisord to stop, with all its processes."""
         with self.remote() as remote:

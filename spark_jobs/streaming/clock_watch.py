@@ -1,7 +1,8 @@
-"""Restarts the streams and the connector after the host's clock was set back.
+"""Restarts the streams and Kafka Connect after the host's clock was set back.
 
 Spark starts the batches of a stream at times of the clock, and Debezium waits by it too. Both stand
-still until the clock has caught up, while they report that they run.
+still until the clock has caught up, while they report that they run. A restart of the connector
+does not help, because its task waits and does not stop.
 """
 
 from __future__ import annotations
@@ -13,12 +14,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-import httpx
-
-from spark_jobs.access.errors import SecretMissingError
 from spark_jobs.background import BackgroundLoop
 from spark_jobs.settings import Settings
-from spark_jobs.stack.connect import client, restart_connector
+from spark_jobs.stack.connect import worker_names
+from spark_jobs.stack.supervisor import Supervisor
 
 logger = logging.getLogger(__name__)
 
@@ -60,15 +59,15 @@ def watching_clock(
     """Restart after the clock was set back, for the duration of the block.
 
     Args:
-        settings: with the addresses of Connect.
+        settings: of the stack whose Kafka Connect restarts.
         stopping: ends the application; its supervisor starts it again.
         clock: seconds of the host's clock.
     """
 
     def restart(seconds: float) -> None:
-        logger.warning("clock was set back, so streams and connector restart seconds=%.0f", seconds)
+        logger.warning("clock was set back, so streams and Connect restart seconds=%.0f", seconds)
         try:
-            _restart_connector(settings)
+            _restart_workers(settings)
         finally:
             stopping.set()
 
@@ -84,15 +83,13 @@ def watching_clock(
         yield
 
 
-def _restart_connector(settings: Settings) -> None:
-    """Request it from a worker that answers; a Kafka Connect elsewhere has its own clock."""
+def _restart_workers(settings: Settings) -> None:
+    """Kill the stack's own workers; a Kafka Connect elsewhere has its own clock."""
     if settings.kafka_connect.url:
         return
-    for number in range(1, settings.local.connect_workers + 1):
-        try:
-            with client(settings, number) as api:
-                restart_connector(api, only_failed=False).raise_for_status()
-        except (httpx.HTTPError, SecretMissingError) as error:
-            logger.warning("connector not restarted worker=%s error=%r", number, error)
-        else:
-            return
+    supervisor = Supervisor(settings)
+    if not supervisor.answers():
+        logger.warning("restart Kafka Connect: its supervisor does not answer here")
+        return
+    for name in worker_names(settings):
+        supervisor.kill_part(name)

@@ -6,10 +6,10 @@ import logging
 import threading
 from pathlib import Path
 
-import httpx
 import pytest
 
 from spark_jobs.settings import load_settings
+from spark_jobs.stack.supervisor import Supervisor
 from spark_jobs.streaming import clock_watch
 from spark_jobs.streaming.clock_watch import SET_BACK_SECONDS, ClockWatch, watching_clock
 
@@ -35,24 +35,19 @@ def test_only_a_step_back_of_the_clock_restarts() -> None:
     assert not after(2)
 
 
-def test_the_connector_and_the_application_restart(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize("answers", [True, False])
+def test_the_workers_and_the_application_restart(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    *,
+    answers: bool,
 ) -> None:
-    asked: list[str] = []
-
-    def answer(request: httpx.Request) -> httpx.Response:
-        asked.append(f"{request.method} {request.url}")
-        if request.url.host == "first":
-            raise httpx.ConnectError("refused")
-        return httpx.Response(202)
-
-    def client(_: object, number: int) -> httpx.Client:
-        host = ("first", "second")[number - 1]
-        return httpx.Client(base_url=f"http://{host}", transport=httpx.MockTransport(answer))
-
+    killed: list[str] = []
     times = iter((6000.0,))
-    monkeypatch.setattr(clock_watch, "client", client)
     monkeypatch.setattr(clock_watch, "LOOK_SECONDS", 0.02)
+    monkeypatch.setattr(Supervisor, "answers", lambda _: answers)
+    monkeypatch.setattr(Supervisor, "kill_part", lambda _, name: killed.append(name))
     settings = load_settings(tmp_path, local={"connect_workers": 2})
     stopping = threading.Event()
     with (
@@ -60,6 +55,6 @@ def test_the_connector_and_the_application_restart(
         watching_clock(settings, stopping, clock=lambda: next(times, 0.0)),
     ):
         assert stopping.wait(20)
-    restart = "/connectors/shop/restart?includeTasks=true&onlyFailed=false"
-    assert asked == [f"POST http://first{restart}", f"POST http://second{restart}"]
+    assert killed == (["connect", "connect-2"] if answers else [])
     assert "clock was set back" in caplog.text
+    assert ("restart Kafka Connect" in caplog.text) is not answers
