@@ -15,7 +15,6 @@ from spark_jobs.stack.connector import CONNECTOR, SLOT
 from spark_jobs.stack.errors import ConnectorFailedError
 
 STOPPED_SECONDS = 60.0
-_AGAIN = "; it may be stopped until the command is repeated"
 
 
 def resnapshot(
@@ -45,11 +44,11 @@ def resnapshot(
             _until(connector, lambda: drop_slot(dsn, slot), f"leaves slot {slot!r} in use")
             _accepted(connector, api.put(f"{path}/resume"))
     except httpx.TransportError as error:
-        problem = f"has not started over, because Kafka Connect does not answer{_AGAIN}: {error}"
-        raise ConnectorFailedError(connector, problem) from error
+        problem = f"has not started over, because Kafka Connect does not answer: {error}"
+        raise _failed(connector, problem) from error
     except psycopg.OperationalError as error:
-        problem = f"has not started over, because its database does not answer{_AGAIN}: {error}"
-        raise ConnectorFailedError(connector, problem.strip()) from error
+        problem = f"has not started over, because its database does not answer: {error}"
+        raise _failed(connector, problem) from error
 
 
 def _stopped(api: httpx.Client, path: str) -> bool:
@@ -77,13 +76,17 @@ def drop_slot(dsn: str, slot: str) -> bool:
 
 def _accepted(connector: str, answer: httpx.Response) -> None:
     if answer.is_error:
-        raise ConnectorFailedError(connector, f"cannot start over{_AGAIN}: {answer.text.strip()}")
+        raise _failed(connector, f"cannot start over: {answer.text}")
 
 
 def _until(connector: str, holds: Callable[[], bool], problem: str) -> None:
     deadline = time.monotonic() + STOPPED_SECONDS
     while not holds():
         if time.monotonic() > deadline:
-            waited = f"within {STOPPED_SECONDS:.0f} s"
-            raise ConnectorFailedError(connector, f"{problem} {waited}{_AGAIN}")
+            raise _failed(connector, f"{problem} within {STOPPED_SECONDS:.0f} s")
         time.sleep(0.3)
+
+
+def _failed(connector: str, problem: str) -> ConnectorFailedError:
+    stopped = "it may be stopped until the command is repeated"
+    return ConnectorFailedError(connector, f"{problem.strip()}; {stopped}")

@@ -8,7 +8,7 @@ import pytest
 
 from spark_jobs.sinks.target import Addresses
 from spark_jobs.stack.sink_addresses import sink_addresses
-from tests.e2e.running import RunningStack, own_settings, remove
+from tests.e2e.running import RunningStack, new_stack
 from tests.unit.sinks.conftest import make, table
 
 __all__ = ["make", "table"]
@@ -16,13 +16,9 @@ __all__ = ["make", "table"]
 
 @pytest.fixture(scope="session")
 def stack() -> Iterator[RunningStack]:
-    settings = own_settings(secured=False)
-    running = RunningStack(settings)
-    try:
+    with new_stack(secured=False) as running:
         running.up("cassandra")
         yield running
-    finally:
-        remove(settings)
 
 
 @pytest.fixture

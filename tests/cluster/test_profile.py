@@ -25,7 +25,7 @@ from spark_jobs.stack.postgres import SHOP, dsn
 from spark_jobs.stack.spark_cluster import master_status
 from tests.cluster.attempts import attempts, wanted
 from tests.e2e import doors, oracle
-from tests.e2e.running import RunningStack, own_settings, remove
+from tests.e2e.running import RunningStack, new_stack
 from tests.e2e.soundness import assert_sound, wait_drained
 
 WATCHED = "shop.public.orders"
@@ -38,13 +38,9 @@ pytestmark = pytest.mark.timeout(3600)
 @pytest.fixture(scope="module")
 def stack() -> Iterator[RunningStack]:
     schedule = {"every_override": PERIOD, "scheduled_at_first": SCHEDULED}
-    settings = own_settings(profile="cluster", secured=False, gold=schedule)
-    running = RunningStack(settings)
-    try:
+    with new_stack(profile="cluster", secured=False, gold=schedule) as running:
         running.up()
         yield running
-    finally:
-        remove(settings)
 
 
 def topics(stack: RunningStack) -> dict[str, list[PartitionMetadata]]:

@@ -14,7 +14,7 @@ from spark_jobs.demo.load import LoadOrder, run_load
 from spark_jobs.stack.postgres import SHOP, dsn
 from tests.cluster.attempts import attempts, wanted
 from tests.e2e import doors
-from tests.e2e.running import RunningStack, own_settings, remove
+from tests.e2e.running import RunningStack, new_stack
 from tests.e2e.soundness import assert_sound, wait_drained
 
 pytestmark = pytest.mark.timeout(3600)
@@ -23,13 +23,9 @@ pytestmark = pytest.mark.timeout(3600)
 @pytest.fixture(scope="module")
 def stack() -> Iterator[RunningStack]:
     schedule = {"every_override": PERIOD, "scheduled_at_first": SCHEDULED}
-    settings = own_settings(profile="cluster", gold=schedule)
-    running = RunningStack(settings)
-    try:
+    with new_stack(profile="cluster", gold=schedule) as running:
         running.up()
         yield running
-    finally:
-        remove(settings)
 
 
 def test_what_is_sent_reaches_gold(stack: RunningStack) -> None:

@@ -29,7 +29,7 @@ from spark_jobs.state.locks import table_lock
 from spark_jobs.state.store import ControlStore
 from spark_jobs.storage.arrow_tables import replace as replace_rows
 from spark_jobs.storage.lake import lock_directory
-from tests.e2e.running import POLL_SECONDS, RunningStack, own_settings, remove, write_files
+from tests.e2e.running import POLL_SECONDS, RunningStack, new_stack, write_files
 
 PARTS = (
     "postgres",
@@ -310,18 +310,14 @@ def small_airflow(project: Path) -> Iterator[Airflow]:
     add_order(project, "ada", "3.00", TUESDAY)
     for day in (WEDNESDAY, THURSDAY):
         add_order(project, "cara", "1.00", day)
-    settings = own_settings(
-        project,
-        replay={"approve_above_rows": 0},
-        breaker={"rows": USUAL, "times": 1},
-        gold={"lease_seconds": PATIENCE},
-    )
-    running = RunningStack(settings)
-    try:
+    overrides = {
+        "replay": {"approve_above_rows": 0},
+        "breaker": {"rows": USUAL, "times": 1},
+        "gold": {"lease_seconds": PATIENCE},
+    }
+    with new_stack(project, **overrides) as running:
         running.up(*PARTS)
         yield Airflow(running)
-    finally:
-        remove(settings)
 
 
 def all_succeed(tasks: dict[str, str]) -> bool:

@@ -12,7 +12,7 @@ from spark_jobs.stack.catalog import make_topics
 from spark_jobs.stack.stack import write_manifest
 from tests.accounts import SOMEBODY, can_be_somebody
 from tests.e2e.airflow_world import Airflow, small_airflow
-from tests.e2e.running import RunningStack, own_settings, remove
+from tests.e2e.running import RunningStack, new_stack
 from tests.e2e.soundness import shop_of
 from tests.e2e.topic_world import Events, small_broker
 from tests.stacks import STACK_OF
@@ -62,13 +62,9 @@ def full_stack(**overrides: object) -> Iterator[RunningStack]:
 
 def running_parts(*parts: str, **overrides: object) -> Iterator[RunningStack]:
     """A new stack of some parts, by default all."""
-    settings = own_settings(**overrides)
-    running = RunningStack(settings)
-    try:
+    with new_stack(**overrides) as running:
         running.up(*parts)
         yield running
-    finally:
-        remove(settings)
 
 
 @pytest.fixture(scope="session")
@@ -108,8 +104,5 @@ def capture() -> Iterator[RunningStack]:
 @pytest.fixture(scope="module")
 def small_stack() -> Iterator[RunningStack]:
     """A stack that tests may break; the previous test may have left it in any state."""
-    settings = own_settings()
-    try:
-        yield RunningStack(settings)
-    finally:
-        remove(settings)
+    with new_stack() as running:
+        yield running

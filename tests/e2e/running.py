@@ -175,8 +175,21 @@ def show(progress: Progress) -> None:
     print(f"{progress.step}: {progress.phase} {progress.seconds:.1f} s {progress.note}")
 
 
+@contextmanager
+def new_stack(project: Path = REPOSITORY, **overrides) -> Iterator[RunningStack]:
+    """A stack with its own settings, of which no part runs; stopped and removed at the end."""
+    running = RunningStack(own_settings(project, **overrides))
+    try:
+        yield running
+    finally:
+        running.stack.down()
+        left = running.stack.pids()
+        assert not left, f"left running: {left}"
+        shutil.rmtree(running.settings.state, ignore_errors=True)
+
+
 def own_settings(
-    project: Path = REPOSITORY,
+    project: Path,
     *,
     secured: bool = True,
     local: Mapping[str, object] | None = None,
@@ -220,12 +233,3 @@ def ports_here() -> range:
     """The range of ports for this process: others must not take a port before its use."""
     worker = os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")
     return PORTS[int(worker) :: int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))]
-
-
-def remove(settings: Settings) -> None:
-    """Stop the stack and remove its state."""
-    stack = Stack(settings)
-    stack.down()
-    left = stack.pids()
-    assert not left, f"left running: {left}"
-    shutil.rmtree(settings.state, ignore_errors=True)

@@ -22,7 +22,7 @@ from spark_jobs.demo.load import LoadOrder, run_load
 from spark_jobs.stack import environment
 from spark_jobs.state.failpoints import EXIT_CODE, VARIABLE
 from tests.e2e import oracle
-from tests.e2e.running import TIDEMARK, RunningStack, own_settings, remove
+from tests.e2e.running import TIDEMARK, RunningStack, new_stack
 from tests.e2e.soundness import assert_sound, shop_of, wait_drained
 from tests.walk.world import PARTS
 
@@ -69,14 +69,9 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[Clock]:
 
 @pytest.fixture
 def running(clock: Clock) -> Iterator[RunningStack]:
-    settings = own_settings(secured=False)
-    found = RunningStack(settings)
-    try:
+    with new_stack(secured=False) as found:
         found.up(*PARTS)
         yield found
-    finally:
-        remove(settings)
-    shutil.rmtree(settings.state, ignore_errors=True)
 
 
 def work(running: RunningStack, shop: str, *, seed: int) -> None:

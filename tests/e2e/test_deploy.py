@@ -17,7 +17,7 @@ from spark_jobs.cli.plan import CHANGES
 from spark_jobs.names import Layer, TableName
 from spark_jobs.stack.postgres import dsn
 from spark_jobs.storage.lake import Lake
-from tests.e2e.running import QUICK, RunningStack, own_settings, remove, write_files
+from tests.e2e.running import QUICK, RunningStack, new_stack, write_files
 
 GOLD = "/* gold\ndescription: Of a test.\nowner: tests\nrefresh: {}\n*/\n"
 SILVER = "/* silver\ndescription: Of a test.\n*/\n"
@@ -63,8 +63,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningStack]:
     """Capture and the streams, for a project that grows."""
     project = tmp_path_factory.mktemp("deployed")
     write_files(project, BASE)
-    running = RunningStack(own_settings(project, streams=QUICK))
-    try:
+    with new_stack(project, streams=QUICK) as running:
         running.up("postgres")
         with database(running) as connection:
             for name in ("accounts", "tellers"):
@@ -73,8 +72,6 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningStack]:
             fill(connection, "tellers")
         running.up(*PARTS)
         yield running
-    finally:
-        remove(running.settings)
 
 
 def database(running: RunningStack) -> psycopg.Connection:

@@ -26,7 +26,7 @@ from spark_jobs.names import Layer, TableName
 from spark_jobs.settings import REPOSITORY
 from spark_jobs.storage.lake import Lake
 from tests.e2e.conftest import SCHEDULE
-from tests.e2e.running import RunningStack, own_settings, remove, write_files
+from tests.e2e.running import RunningStack, new_stack, write_files
 from tests.e2e.soundness import assert_sound, shop_of, wait_drained
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]
@@ -153,8 +153,7 @@ def journey(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Journey]:
     for name in COPIED:
         shutil.copytree(REPOSITORY / name, project / name)
     shutil.copy(REPOSITORY / "tidemark.yml", project)
-    running = RunningStack(own_settings(project, gold=SCHEDULE))
-    try:
+    with new_stack(project, gold=SCHEDULE) as running:
         running.up()
         shop = shop_of(running)
         access = kafka_access(running.settings, Principal.LOADER)
@@ -164,8 +163,6 @@ def journey(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Journey]:
         with BackgroundLoad(order, shop_dsn=shop, kafka=access) as load:
             load.start()
             yield Journey(running, shop, load)
-    finally:
-        remove(running.settings)
 
 
 def test_each_new_part_reaches_gold_by_plan_and_apply_alone(journey: Journey) -> None:

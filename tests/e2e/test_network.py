@@ -16,7 +16,7 @@ from spark_jobs.stack.spark_connect import connect_url
 from spark_jobs.stack.stack import write_manifest
 from spark_jobs.state.engine import make_engine
 from spark_jobs.storage.session import remote_session
-from tests.e2e.running import QUICK, RunningStack, own_settings, remove, write_files
+from tests.e2e.running import QUICK, RunningStack, new_stack, write_files
 from tests.e2e.topic_world import SOURCE, Events
 from tests.walk.network import Network, network
 
@@ -35,11 +35,8 @@ def filtered() -> Iterator[Network]:
 
 @pytest.fixture
 def running() -> Iterator[RunningStack]:
-    found = RunningStack(own_settings(secured=False, local={"control": "postgres"}))
-    try:
+    with new_stack(secured=False, local={"control": "postgres"}) as found:
         yield found
-    finally:
-        remove(found.settings)
 
 
 def test_a_query_of_a_silent_spark_connect_session_is_answered(
@@ -80,7 +77,6 @@ def test_streams_replace_silent_connections_to_the_broker(
 ) -> None:
     topics = [f"topic_{number}" for number in range(12)]
     write_files(tmp_path, {f"sources/{one}.yml": SOURCE.format(name=one) for one in topics})
-    events = Events(RunningStack(own_settings(tmp_path, secured=False, streams=QUICK)))
 
     def send(first: int) -> None:
         """Send ten records to each topic, and wait until bronze has all so far."""
@@ -89,16 +85,17 @@ def test_streams_replace_silent_connections_to_the_broker(
         for topic in topics:
             events.wait_read(topic, {0: list(range(first + 10))})
 
-    try:
-        events.running.up("kafka")
-        write_manifest(events.settings)
-        make_topics(events.settings)
-        events.running.start("streams")
+    with new_stack(tmp_path, secured=False, streams=QUICK) as running:
+        events = Events(running)
+        running.up("kafka")
+        write_manifest(running.settings)
+        make_topics(running.settings)
+        running.start("streams")
         send(0)
-        pid = events.running.part("streams").pid
+        pid = running.part("streams").pid
         assert pid
         parent = psutil.Process(pid)
-        port = events.settings.ports.kafka
+        port = running.settings.ports.kafka
         silent = sum(
             filtered.forget(one, port) for one in (parent, *parent.children(recursive=True))
         )
@@ -108,5 +105,3 @@ def test_streams_replace_silent_connections_to_the_broker(
         send(10)
         print(f"{silent} silent connections: {time.monotonic() - began:.0f} s")
         assert time.monotonic() - began < SECONDS
-    finally:
-        remove(events.settings)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.bank_world import PARTS, Bank, project_files, torn
-from tests.e2e.running import RunningStack, own_settings, remove, write_files
+from tests.e2e.running import new_stack, write_files
 
 SECONDS = 240
 CLIENTS, RATE = 4, 15
@@ -23,13 +23,11 @@ MANY = 1_000_000
 def bank(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bank]:
     """A bank of so many accounts; nothing reads its database yet."""
     write_files(tmp_path, project_files("transactional", "newest"))
-    found = Bank(RunningStack(own_settings(tmp_path)), accounts=request.param)
-    try:
-        found.running.up("postgres")
+    with new_stack(tmp_path) as running:
+        found = Bank(running, accounts=request.param)
+        running.up("postgres")
         found.create()
         yield found
-    finally:
-        remove(found.running.settings)
 
 
 @pytest.mark.parametrize("bank", [FEW], indirect=True)

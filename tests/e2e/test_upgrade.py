@@ -16,7 +16,7 @@ import pytest
 from spark_jobs.settings import REPOSITORY
 from spark_jobs.stack.environment import stack_environment
 from spark_jobs.stack.postgres import SHOP, dsn
-from tests.e2e.running import RunningStack, own_settings, remove
+from tests.e2e.running import RunningStack, new_stack
 from tests.e2e.soundness import assert_sound, wait_drained
 
 # The first commit with `tidemark upgrade`.
@@ -105,13 +105,10 @@ def first(tmp_path: Path) -> Iterator[Release]:
     for name in DECLARATIONS:
         shutil.copytree(folder / name, project / name)
     shutil.copy(folder / "tidemark.yml", project)
-    stack = RunningStack(own_settings(project, secured=False))
-    release = Release(folder, stack)
-    try:
+    with new_stack(project, secured=False) as stack:
+        release = Release(folder, stack)
         yield release
         release.tidemark("stack", "down", check=False)
-    finally:
-        remove(stack.settings)
 
 
 @contextmanager

@@ -23,7 +23,7 @@ from spark_jobs.state.progress import StreamProgress, StreamState
 from spark_jobs.state.store import ControlStore
 from spark_jobs.storage.lake import Lake
 from tests.e2e import oracle
-from tests.e2e.running import RunningStack, own_settings, remove, write_files
+from tests.e2e.running import RunningStack, new_stack, write_files
 
 PARTITIONS = {"recreated": 1, "expired": 1, "forgotten": 1, "old": 1, "spread": 3}
 SOURCE = """\
@@ -122,8 +122,8 @@ def small_broker(project: Path) -> Iterator[Events]:
     }
     # As where nothing is set; the long tier runs these tests with security on as well.
     secured = os.environ.get("TOPICS_SECURED") == "1"
-    made = Events(RunningStack(own_settings(project, secured=secured, streams=pace)))
-    try:
+    with new_stack(project, secured=secured, streams=pace) as running:
+        made = Events(running)
         made.running.up("kafka")
         for name, partitions in PARTITIONS.items():
             ensure_topics(made.settings, [name], partitions=partitions)
@@ -138,5 +138,3 @@ def small_broker(project: Path) -> Iterator[Events]:
         for name, partitions in PARTITIONS.items():
             made.wait_read(name, {part: list(range(READ)) for part in range(partitions)})
         yield made
-    finally:
-        remove(made.settings)

@@ -10,18 +10,15 @@ from pyspark.sql import SparkSession
 
 from spark_jobs.settings import Settings, use_object_store
 from spark_jobs.storage.session import driver_session
-from tests.e2e.running import RunningStack, own_settings, remove
+from tests.e2e.running import new_stack
 
 
 @pytest.fixture(scope="session")
 def served() -> Iterator[Settings]:
     """The settings of a stack that only runs the object store."""
-    settings = own_settings(secured=False, local={"object_store": True})
-    try:
-        RunningStack(settings).up("object-store")
-        yield settings
-    finally:
-        remove(settings)
+    with new_stack(secured=False, local={"object_store": True}) as running:
+        running.up("object-store")
+        yield running.settings
 
 
 @pytest.fixture

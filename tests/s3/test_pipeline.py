@@ -15,7 +15,7 @@ from spark_jobs.demo.malformed import REQUIRED_FIELD
 from spark_jobs.stack import object_store
 from spark_jobs.stack.postgres import SHOP, dsn
 from tests.e2e import oracle
-from tests.e2e.running import RunningStack, own_settings, remove
+from tests.e2e.running import RunningStack, new_stack
 from tests.e2e.soundness import PATIENCE_SECONDS, assert_sound, wait_drained
 
 pytestmark = pytest.mark.timeout(1800)
@@ -24,13 +24,9 @@ pytestmark = pytest.mark.timeout(1800)
 @pytest.fixture(scope="module")
 def stack() -> Iterator[RunningStack]:
     schedule = {"every_override": PERIOD, "scheduled_at_first": SCHEDULED}
-    settings = own_settings(secured=False, gold=schedule, local={"object_store": True})
-    running = RunningStack(settings)
-    try:
+    with new_stack(secured=False, gold=schedule, local={"object_store": True}) as running:
         running.up()
         yield running
-    finally:
-        remove(settings)
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ from spark_jobs.demo.database import create_shop
 from spark_jobs.graph.manifest import Manifest
 from spark_jobs.settings import REPOSITORY, Settings
 from spark_jobs.stack.postgres import SHOP, dsn
-from tests.e2e.running import RunningStack, own_settings, remove
+from tests.e2e.running import RunningStack, new_stack
 from tests.walk.network import Network, network
 
 # Without Airflow, two cores are enough for the parts that store and move data.
@@ -113,17 +113,19 @@ def new_world() -> Iterator[World]:
     """A new stack with the shop's tables and a copy of the project; removed at the end."""
     project = Path(tempfile.mkdtemp(prefix="tidemark-walk-"))
     copy_project(project)
-    settings = own_settings(project, secured=False)
-    with disk(Path(settings.lake)) as own, network() as between:
-        running = RunningStack(settings)
+    with (
+        new_stack(project, secured=False) as running,
+        disk(Path(running.settings.lake)) as own,
+        network() as between,
+    ):
         try:
             running.up(*PARTS)
             world = World(running, own_disk=own, network=between)
             create_shop(world.shop)
             yield world
         finally:
-            remove(settings)
-    shutil.rmtree(settings.state, ignore_errors=True)
+            # Before their disk is taken away.
+            running.stack.down()
     shutil.rmtree(project, ignore_errors=True)
 
 
