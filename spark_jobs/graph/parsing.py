@@ -143,12 +143,19 @@ def plain_sql(source: SqlText) -> str:
     Raises:
         SqlSyntaxError: it is not SQL, or sqlglot and Spark disagree where a quote or comment ends.
     """
-    plain, tokens = _read(source)
-    try:
-        check_quotes(plain, tokens)
-    except LexicalError as error:
-        raise SqlSyntaxError(error.problem, location=source.at(error.offset)) from error
+    plain, _ = plain_tokens(source)
     return plain
+
+
+def plain_tokens(source: SqlText) -> tuple[str, list[Token]]:
+    """``plain_sql`` and its tokens.
+
+    Raises:
+        SqlSyntaxError: as ``plain_sql``.
+    """
+    plain, tokens = _read(source)
+    _check_quotes(plain, tokens, source)
+    return plain, tokens
 
 
 def _read(source: SqlText) -> tuple[str, list[Token]]:
@@ -162,11 +169,20 @@ def _read(source: SqlText) -> tuple[str, list[Token]]:
         raise SqlSyntaxError("a quote is not closed", location=source.first()) from error
 
 
+def _check_quotes(plain: str, tokens: list[Token], source: SqlText) -> None:
+    try:
+        check_quotes(plain, tokens)
+    except LexicalError as error:
+        raise SqlSyntaxError(error.problem, location=source.at(error.offset)) from error
+
+
 def _tokens(source: SqlText) -> list[Token]:
     """The tokens of ``plain_sql``, with the comments attached."""
     plain, wanted = _read(source)
     _check_statements(wanted, source)
-    plain_sql(source)
+    _check_quotes(plain, wanted, source)
+    if plain == source.text:
+        return wanted
     try:
         tokens = dialect().tokenize(source.text)
     except TokenError as error:

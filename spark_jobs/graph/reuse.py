@@ -17,7 +17,7 @@ from spark_jobs.definitions.project import Definitions, GoldDefinition, SilverDe
 from spark_jobs.errors import LakehouseError, Location
 from spark_jobs.graph.dialect import dialect
 from spark_jobs.graph.macros import Macro, one_line, read_macro
-from spark_jobs.graph.parsing import SqlText, parse_select, plain_sql
+from spark_jobs.graph.parsing import SqlText, parse_select, plain_sql, plain_tokens
 from spark_jobs.graph.reuse_errors import (
     ExpansionTooLargeError,
     MacroArgumentsError,
@@ -89,8 +89,7 @@ class Library:
             LakehouseError: a name does not exist, uses itself, or its arguments do not fit; with
                 the location of the use.
         """
-        plain = plain_sql(source)
-        tokens = dialect().tokenize(plain)
+        _, tokens = plain_tokens(source)
         made, at, index = "", 0, 0
         while index < len(tokens):
             used = self._used(tokens, index)
