@@ -53,6 +53,7 @@ from spark_jobs.sections import (
 from spark_jobs.setting_names import with_old_name
 
 REPOSITORY = Path(__file__).resolve().parent.parent
+DAG_FILES = REPOSITORY / "dags"
 SETTINGS_FILE = "tidemark.yml"
 PROFILES = "profiles"
 # In the state directory: the schedule of the demo, which every later command reads too.

@@ -73,7 +73,7 @@ def upgrade_steps(settings: Settings, *, check: bool) -> Iterator[Step]:
     from spark_jobs.state.migrate import found_version
     from spark_jobs.state.store import ControlStore
     from spark_jobs.state.tables import SCHEMA_VERSION
-    from spark_jobs.storage.compiled import deployment_of, inspect_settings
+    from spark_jobs.storage.compiled import deployment_of, inspect_settings, put_manifest
 
     schema = found_version(settings.control_url)
     manifest, problems = inspect_settings(settings, keep=False)
@@ -90,7 +90,7 @@ def upgrade_steps(settings: Settings, *, check: bool) -> Iterator[Step]:
     if not check:
         ControlStore.open(settings.control_url).close()
         if not applied:
-            manifest.write(settings.manifest_file)
+            put_manifest(settings, manifest)
     yield Step(
         "control database",
         "none" if schema is None else f"schema {schema}",

@@ -25,6 +25,7 @@ from spark_jobs.state.errors import LeaseTakenError, TableLockedError
 from spark_jobs.state.progress import SINK_PREFIX, StreamProgress, StreamState
 from spark_jobs.state.store import ControlStore
 from spark_jobs.state.types import utc_now
+from spark_jobs.storage.compiled import put_manifest
 from spark_jobs.storage.lake import Lake
 
 LOOK_SECONDS = 0.5
@@ -99,7 +100,7 @@ class Carrier:
     def _put_in_force(self, deployment: Deployment) -> None:
         self.store.put_in_force(deployment.deployment_id)
         found = self.manifest.model_copy(update={"deployment": deployment.deployment_id})
-        found.write(self.settings.manifest_file)
+        put_manifest(self.settings, found)
 
     def _streams_run(self) -> bool:
         now = utc_now()

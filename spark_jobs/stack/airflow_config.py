@@ -8,7 +8,7 @@ from pathlib import Path
 
 from spark_jobs.access.secrets import secret_path
 from spark_jobs.sections import ExecutorMode
-from spark_jobs.settings import REPOSITORY, Settings
+from spark_jobs.settings import DAG_FILES, REPOSITORY, Settings
 from spark_jobs.stack.ports import LOOPBACK
 from spark_jobs.stack.postgres import AIRFLOW, VERIFIED, authority, dsn
 from spark_jobs.stack.secrets import (
@@ -71,7 +71,7 @@ def airflow_options(settings: Settings) -> dict[str, dict[str, str]]:
     port = settings.ports.airflow
     return {
         "core": {
-            "dags_folder": str(REPOSITORY / "dags"),
+            "dags_folder": str(DAG_FILES),
             "plugins_folder": str(PLUGINS),
             "executor": "LocalExecutor",
             "parallelism": str(PARALLELISM),
@@ -108,7 +108,7 @@ def airflow_options(settings: Settings) -> dict[str, dict[str, str]]:
         "workers": {"execution_api_timeout": "30"},
         "dag_processor": {
             "refresh_interval": "30",
-            "min_file_process_interval": "15",
+            "min_file_process_interval": str(settings.airflow.parse_seconds),
             "parsing_processes": "1",
             "print_stats_interval": "300",
         },

@@ -44,6 +44,8 @@ from spark_jobs.stack.secrets import AIRFLOW_USERS
 from spark_jobs.stack.workloads import CONNECTOR, WORKLOADS, Workload
 
 BASE = REPOSITORY / "kubernetes/base"
+# How often pods read the DAG files, to notice a deployment.
+POD_PARSE_SECONDS = 30
 # Placeholders, which an overlay replaces; secrets have none.
 KAFKA = "kafka:9092"
 LAKE = "s3a://tidemark/lake"
@@ -190,6 +192,9 @@ def airflow_variables(settings: Settings) -> dict[str, str]:
         "execution_api_server_url": f"{api}/execution/",
     }
     options["api"] |= {"host": "0.0.0.0", "base_url": api}  # noqa: S104 - see render
+    # A deployment cannot touch the files of another pod's image.
+    often = min(settings.airflow.parse_seconds, POD_PARSE_SECONDS)
+    options["dag_processor"] |= {"min_file_process_interval": str(often)}
     # The token is sent to the server's pod unencrypted: policies control access to the network.
     remote = f"sc://spark-connect:{settings.ports.spark_connect}/;use_ssl=false"
     spark = settings.spark.model_copy(update={"remote": remote})

@@ -302,6 +302,7 @@ def note_start(settings: Settings) -> None:
     """Record what runs: the first start is the first deployment; later ones record the settings."""
     from spark_jobs.deploy.kept_settings import kept_settings  # noqa: PLC0415
     from spark_jobs.graph.manifest import Manifest  # noqa: PLC0415
+    from spark_jobs.storage.compiled import put_manifest  # noqa: PLC0415
 
     with ControlStore.open(settings.control_url) as store:
         found = store.deployment_in_force()
@@ -324,4 +325,4 @@ def note_start(settings: Settings) -> None:
                 settings=kept_settings(settings),
             )
         )
-        manifest.write(settings.manifest_file)
+        put_manifest(settings, manifest)

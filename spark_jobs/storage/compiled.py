@@ -14,7 +14,7 @@ from spark_jobs.graph.atomic import replace_file
 from spark_jobs.graph.compile import read_project
 from spark_jobs.graph.compile_cache import CompileCache
 from spark_jobs.graph.manifest import Manifest
-from spark_jobs.settings import Settings
+from spark_jobs.settings import DAG_FILES, Settings
 from spark_jobs.storage import log
 from spark_jobs.storage.rights import make_state
 
@@ -33,8 +33,19 @@ def compile_settings(settings: Settings) -> Manifest:
     """
     manifest = compiled(settings)
     make_state(settings.state)
-    manifest.write(settings.manifest_file)
+    put_manifest(settings, manifest)
     return manifest
+
+
+def put_manifest(settings: Settings, manifest: Manifest) -> None:
+    """Write the manifest, and let Airflow read its DAG files now: it does when a file is newer.
+
+    Where the files cannot be touched, Airflow reads them after ``airflow.parse_seconds``.
+    """
+    manifest.write(settings.manifest_file)
+    with suppress(OSError):
+        for file in DAG_FILES.glob("*.py"):
+            file.touch()
 
 
 def compiled(settings: Settings) -> Manifest:

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import time
 from pathlib import Path
 
+import pytest
+
 from spark_jobs.graph.manifest import Manifest
-from spark_jobs.storage.compiled import current_manifest
+from spark_jobs.settings import load_settings
+from spark_jobs.storage import compiled as compiled_module
+from spark_jobs.storage.compiled import current_manifest, put_manifest
 
 
 def test_it_is_read_again_when_it_was_recompiled(tmp_path: Path) -> None:
@@ -22,3 +28,21 @@ def test_it_is_read_again_when_it_was_recompiled(tmp_path: Path) -> None:
     assert current().project == "third"
     path.unlink()
     assert current().project == "third"
+
+
+def test_airflow_reads_its_dag_files_when_the_manifest_has_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = load_settings(tmp_path, state_dir=tmp_path)
+    monkeypatch.setattr(compiled_module, "DAG_FILES", tmp_path / "dags")
+    # Files of an image, or of another account.
+    put_manifest(settings, Manifest(project="first"))
+    file = tmp_path / "dags/gold.py"
+    file.parent.mkdir()
+    file.write_text("")
+    os.utime(file, (1, 1))
+    before = time.time()
+    put_manifest(settings, Manifest(project="second"))
+    # Airflow compares this with the end of its last reading.
+    assert file.stat().st_mtime >= before - 0.1
+    assert Manifest.read(settings.manifest_file).project == "second"
