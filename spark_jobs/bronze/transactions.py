@@ -23,10 +23,14 @@ class EndedTransactions:
 
     Attributes:
         changes: number of changes by table and by transaction id.
-        since: time of the first of them, in milliseconds since 1970; None if there are none.
+        told_at: by transaction id, when Kafka was first told of its end.
+        since: time of the first of them; None if there are none.
+
+    Times are in milliseconds since 1970.
     """
 
     changes: dict[str, dict[str, int]] = field(default_factory=dict)
+    told_at: dict[str, int] = field(default_factory=dict)
     since: int | None = None
 
 
@@ -50,19 +54,25 @@ def read_transactions(topics: Topics, topic: str) -> EndedTransactions:
         facts = topics.facts(topic)
     except TopicMissingError:
         return EndedTransactions()
-    return ended_transactions(message.value() for message in consumed(topics.access, facts))
+    records = consumed(topics.access, facts)
+    return ended_transactions((message.value(), message.timestamp()[1]) for message in records)
 
 
-def ended_transactions(values: Iterable[bytes | None]) -> EndedTransactions:
-    """The finished transactions in such records; repeated records do not matter."""
+def ended_transactions(records: Iterable[tuple[bytes | None, int]]) -> EndedTransactions:
+    """The finished transactions in such records; repeated records do not matter.
+
+    Args:
+        records: value of each, and Kafka's timestamp in milliseconds since 1970.
+    """
     found = EndedTransactions()
-    for record in _records(values):
+    for record, sent in _parsed(records):
         at = record.get("ts_ms")
         if isinstance(at, int):
             found.since = at if found.since is None else min(found.since, at)
         if record.get("status") != "END":
             continue
         number = transaction_number(str(record["id"]))
+        found.told_at[number] = min(sent, found.told_at.get(number, sent))
         for one in record.get("data_collections") or ():
             counts = found.changes.setdefault(one["data_collection"], {})
             counts[number] = max(counts.get(number, 0), one["event_count"])
@@ -78,8 +88,8 @@ def transaction_number(transaction: str) -> str:
     return transaction.partition(":")[0]
 
 
-def _records(values: Iterable[bytes | None]) -> Iterator[dict[str, Any]]:
-    for value in values:
+def _parsed(records: Iterable[tuple[bytes | None, int]]) -> Iterator[tuple[dict[str, Any], int]]:
+    for value, sent in records:
         if value is not None:
             record = json.loads(value)
-            yield record.get("payload") or record
+            yield record.get("payload") or record, sent

@@ -62,8 +62,8 @@ def reconcile(
                     f"{one.silver}: compared 1 of {sample.ranges} ranges of keys, "
                     f"{one.database.source_rows:,} of about {sample.rows:,} rows"
                 )
-            for problem in one.problems:
-                console.print(f"{one.silver}: {problem}", markup=False, soft_wrap=True)
+            for line in (*one.problems, *one.notes):
+                console.print(f"{one.silver}: {line}", markup=False, soft_wrap=True)
     if any(one.verdict != "balanced" for one in found):
         raise typer.Exit(1)
 

@@ -286,10 +286,10 @@ def assert_sound(corner: Corner, store: ControlStore, *, transactions: int) -> N
     ended = read_transactions(corner.topics, f"{corner.name}.transaction")
     for source in corner.manifest.sources.values():
         changes = ended.changes[source.table or ""]
-        bronze = corner.lake.location(source.table_name)
+        bronze = read(corner.spark, corner.lake.location(source.table_name))
         assert len(changes) >= transactions
-        found = incomplete_transactions(read(corner.spark, bronze), changes, since=ended.since or 0)
-        assert found == []
+        known = {"told_at": ended.told_at, "since": ended.since or 0}
+        assert incomplete_transactions(bronze, changes, **known) == []
     for entry in corner.manifest.silver.values():
         flow = SilverFlow(corner.manifest.sources[entry.source], entry, corner.settings, store)
         bronze = corner.lake.location(flow.source.table_name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from spark_jobs.serving.project import OpenProject
     from spark_jobs.silver.check.reconcile import SilverBalance
     from spark_jobs.silver.check.source_database import SourceDifference
+    from spark_jobs.silver.check.transactions import IncompleteTransaction
 
 SHOWN_TRANSACTIONS = 5
 # Approximate number of rows of a larger table that are compared with the database.
@@ -33,6 +34,8 @@ class Balance:
 
     Attributes:
         transactions: number of database transactions that were compared with bronze.
+        problems: what does not balance, one sentence each.
+        notes: what a reader should know although it balances.
     """
 
     source: str
@@ -42,6 +45,7 @@ class Balance:
     database: SourceDifference | None
     transactions: int | None
     problems: tuple[str, ...]
+    notes: tuple[str, ...] = ()
 
     @property
     def pending(self) -> int:
@@ -171,6 +175,7 @@ def _balance(
     database: SourceDifference | None = None
     transactions: int | None = None
     problems: list[str] = []
+    notes: list[str] = []
     try:
         records = reconcile_silver(lake, tables, store=project.store, source=bronze)
         problems += records.problems
@@ -180,7 +185,9 @@ def _balance(
         if session is not None and not pending and not problems and source.table:
             spark = session()
             if source.name in ended:
-                transactions, lacking = _transactions(ended[source.name], source, spark, bronze)
+                transactions, lacking, notes = _transactions(
+                    ended[source.name], source, spark, bronze
+                )
                 problems += lacking
             if dsn:
                 silver = read_by_delta(spark, tables.table)
@@ -200,24 +207,49 @@ def _balance(
     except (PySparkException, Py4JError) as error:
         # The SELECT failed on a value, or Spark ended; continue with the other tables.
         problems.append(f"Spark cannot compare the rows: {str(error).strip().splitlines()[0]}")
-    return Balance(source.name, entry.name, kafka, records, database, transactions, tuple(problems))
+    return Balance(
+        source.name,
+        entry.name,
+        kafka,
+        records,
+        database,
+        transactions,
+        tuple(problems),
+        tuple(notes),
+    )
 
 
 def _transactions(
     ended: EndedTransactions, source: SourceEntry, spark: SparkSession, bronze: str
-) -> tuple[int, list[str]]:
-    """Number of transactions that changed a table, and those with changes that bronze lacks."""
+) -> tuple[int, list[str], list[str]]:
+    """Number of transactions that changed a table, problems with them, and notes."""
     from spark_jobs.silver.check.transactions import incomplete_transactions
     from spark_jobs.storage.reader import read_by_delta
 
     changes = ended.changes.get(source.table or "", {})
-    found = incomplete_transactions(read_by_delta(spark, bronze), changes, since=ended.since or 0)
-    if not found:
-        return len(changes), []
+    found = incomplete_transactions(
+        read_by_delta(spark, bronze), changes, told_at=ended.told_at, since=ended.since or 0
+    )
+    return len(changes), *transaction_lines(found)
+
+
+def transaction_lines(found: list[IncompleteTransaction]) -> tuple[list[str], list[str]]:
+    """Problems with the transactions, and notes on them; one line each."""
+    problems, notes = [], []
+    if lacking := [one for one in found if not one.in_snapshot]:
+        problems.append(f"bronze lacks changes of {_listed(lacking)}")
+    if replaced := [one for one in found if one.in_snapshot]:
+        notes.append(
+            f"bronze lacks changes of {_listed(replaced)}; a later snapshot has read their rows, "
+            "so silver lacks at most earlier versions of them"
+        )
+    return problems, notes
+
+
+def _listed(found: Sequence[IncompleteTransaction]) -> str:
     shown = ", ".join(map(str, found[:SHOWN_TRANSACTIONS]))
     more = ", ..." if len(found) > SHOWN_TRANSACTIONS else ""
-    text = f"bronze lacks changes of {len(found)} transactions: {shown}{more}"
-    return len(changes), [text]
+    return f"{len(found)} {'transaction' if len(found) == 1 else 'transactions'}: {shown}{more}"
 
 
 def database_problems(

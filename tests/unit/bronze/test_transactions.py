@@ -28,9 +28,10 @@ def test_ended_transactions_are_counted_by_table() -> None:
         told("END", 571, 55, orders=1),
         told("BEGIN", 573, 70),
     ]
-    values = [json.dumps(one).encode() for one in records]
-    found = ended_transactions([*values, None])
+    sent = [(json.dumps(one).encode(), number) for number, one in enumerate(records)]
+    found = ended_transactions([*sent, (None, 9)])
     assert found.changes == {"public.orders": {"571": 2, "572": 3}, "public.users": {"571": 1}}
+    assert found.told_at == {"571": 1, "572": 2}
     assert found.since == 40
     assert ended_transactions([]).changes == {}
 

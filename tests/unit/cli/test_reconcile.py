@@ -8,9 +8,14 @@ import pytest
 
 from spark_jobs.graph.manifest import Manifest
 from spark_jobs.serving.project import OpenProject
-from spark_jobs.serving.report.balances import database_problems, reconcilable
+from spark_jobs.serving.report.balances import (
+    database_problems,
+    reconcilable,
+    transaction_lines,
+)
 from spark_jobs.settings import load_settings
 from spark_jobs.silver.check.source_database import SourceDifference, Unfit
+from spark_jobs.silver.check.transactions import IncompleteTransaction
 from spark_jobs.silver.errors import SilverTableUnknownError
 from spark_jobs.state.store import ControlStore
 from tests.shipped import shipped_project
@@ -63,3 +68,14 @@ def test_every_finding_has_a_line_and_no_personal_data(manifest: Manifest) -> No
 def test_equal_tables_have_no_problem(manifest: Manifest) -> None:
     source, entry = manifest.sources["users"], manifest.silver["users"]
     assert database_problems(SourceDifference(10, 0, 0), source, entry) == []
+
+
+def test_a_transaction_whose_rows_a_snapshot_has_is_told_and_is_no_problem() -> None:
+    found = [IncompleteTransaction(str(number), 2, 1) for number in range(571, 578)]
+    replaced = IncompleteTransaction("580", 1, 0, in_snapshot=True)
+    problems, notes = transaction_lines([*found, replaced])
+    (problem,), (note,) = problems, notes
+    assert problem.startswith("bronze lacks changes of 7 transactions: 571 (1 of 2), 572 (1 of 2)")
+    assert problem.endswith("575 (1 of 2), ...")
+    assert note.startswith("bronze lacks changes of 1 transaction: 580 (0 of 1); a later snapshot")
+    assert transaction_lines([]) == ([], [])
