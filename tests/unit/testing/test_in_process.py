@@ -19,19 +19,8 @@ from spark_jobs.testing import recompute
 from spark_jobs.testing.case_files import Case, case_files, read_case
 from spark_jobs.testing.ended import Ended, run_case
 from spark_jobs.testing.run import CaseResult, prepared
-from tests.shipped import shipped_project
+from tests.shipped import ON_SPARK, shipped_project
 
-# Why Spark runs the cases of these views.
-ON_SPARK = {
-    "clicks_per_user_5m": "window",
-    "content_popularity": "window",
-    "failed_logins": "window",
-    "order_amount_hopping": "window",
-    "orders_by_user": "the type of column order_ids",
-    "request_latency_p95": "window",
-    "user_dashboard": "a text joined with another type",
-    "user_sessions": "session_window",
-}
 WRONG = """\
 description: Two orders are expected where there is one.
 given:
