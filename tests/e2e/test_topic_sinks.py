@@ -24,7 +24,14 @@ from tests.unit.sinks.conftest import SCHEMA, Table, no_spark, rows
 from tests.unit.sinks.test_crashes import deliver
 
 Make = Callable[..., Delivery]
-FORMATS = pytest.mark.parametrize("form", KafkaFormat)
+
+
+def formats(*short: KafkaFormat) -> pytest.MarkDecorator:
+    """Parametrizes the format; others than these are in the long tier."""
+    forms = [
+        pytest.param(one, marks=[] if one in short else [pytest.mark.long]) for one in KafkaFormat
+    ]
+    return pytest.mark.parametrize("form", forms)
 
 
 @pytest.fixture
@@ -60,7 +67,7 @@ def make(broker: RunningStack, table: Table, tmp_path: Path) -> Iterator[Make]:
         one.close()
 
 
-@FORMATS
+@formats(KafkaFormat.UPSERT, KafkaFormat.DEBEZIUM)
 def test_a_killed_delivery_is_there_once(
     form: KafkaFormat, table: Table, make: Make, broker: RunningStack
 ) -> None:
@@ -86,7 +93,7 @@ def test_a_killed_delivery_is_there_once(
     assert len(told) == 2 * insert + update + delete
 
 
-@FORMATS
+@formats(KafkaFormat.CHANGELOG)
 def test_a_sink_is_rebuilt(
     form: KafkaFormat, table: Table, make: Make, broker: RunningStack
 ) -> None:

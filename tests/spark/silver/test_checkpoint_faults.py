@@ -36,7 +36,14 @@ FAULTS: dict[str, Callable[[Path, Path], object]] = {
 }
 
 
-@pytest.mark.parametrize("harm", FAULTS.values(), ids=FAULTS)
+@pytest.mark.parametrize(
+    "harm",
+    [
+        # The end-to-end tests delete a checkpoint, too.
+        pytest.param(harm, id=name, marks=[pytest.mark.long] if name == "deleted" else [])
+        for name, harm in FAULTS.items()
+    ],
+)
 def test_the_table_ends_as_without_the_fault(
     spark: SparkSession,
     settings: Settings,

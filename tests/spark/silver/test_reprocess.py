@@ -325,6 +325,7 @@ def test_changes(
     assert world.totals()["quarantined"] == 0
 
 
+@pytest.mark.long
 def test_beside_a_running_stream(spark: SparkSession, settings: Settings, tmp_path: Path) -> None:
     """The command in a process of its own, killed once, while the stream goes on."""
     manifest = Manifest(project="p", sources={"clicks": EVENTS}, silver={"clicks": CLICKS})
