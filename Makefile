@@ -17,7 +17,7 @@ endif
 # What a profile's stack has beyond the small one's.
 NEEDS_cluster := s3
 
-.PHONY: help setup setup-cassandra setup-s3 up restart shell down status logs demo check fmt lint lock-jars sbom audit golden docs clean \
+.PHONY: help lint-types lint-style setup setup-cassandra setup-s3 up restart shell down status logs demo check fmt lint lock-jars sbom audit golden docs clean \
 	test test-unit test-spark test-dags test-long durations e2e e2e-cluster e2e-cassandra e2e-s3 walk mutants test-tpch bench-ivm bench-storm bench-streams \
 	bench-scaling bench-snapshot bench-kills
 
@@ -58,7 +58,13 @@ demo: setup ## From nothing to audited gold tables; the stack stays up until `ma
 check: setup lint test-unit ## Everything without Java: formatting, lint, types, layers, unit tests
 
 lint: ## Check formatting, style, types, layers and spelling
-	.venv/bin/ruff format --check . && .venv/bin/ruff check . && .venv/bin/mypy
+	@$(MAKE) --no-print-directory -j 2 lint-types lint-style
+
+lint-types:
+	.venv/bin/mypy
+
+lint-style:
+	.venv/bin/ruff format --check . && .venv/bin/ruff check .
 	.venv/bin/lint-imports && .venv/bin/codespell
 
 fmt: ## Format the code
