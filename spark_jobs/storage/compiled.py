@@ -40,9 +40,14 @@ def compile_settings(settings: Settings) -> Manifest:
 def put_manifest(settings: Settings, manifest: Manifest) -> None:
     """Write the manifest, and let Airflow read its DAG files now: it does when a file is newer.
 
-    Where the files cannot be touched, Airflow reads them after ``airflow.parse_seconds``.
+    Where the files cannot be touched, Airflow reads them after ``airflow.parse_seconds``. An equal
+    manifest needs no reading.
     """
-    manifest.write(settings.manifest_file)
+    path = settings.manifest_file
+    before = path.read_bytes() if path.is_file() else b""
+    manifest.write(path)
+    if path.read_bytes() == before:
+        return
     with suppress(OSError):
         for file in DAG_FILES.glob("*.py"):
             file.touch()

@@ -41,6 +41,8 @@ def test_airflow_reads_its_dag_files_when_the_manifest_has_changed(
     file.parent.mkdir()
     file.write_text("")
     os.utime(file, (1, 1))
+    put_manifest(settings, Manifest(project="first"))
+    assert file.stat().st_mtime == 1
     before = time.time()
     put_manifest(settings, Manifest(project="second"))
     # Airflow compares this with the end of its last reading.
