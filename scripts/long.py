@@ -66,7 +66,7 @@ def parts(seed: int) -> list[Part]:
         # The TPC-H queries are a separate part.
         tests(
             "spark",
-            8,
+            12,
             *("-m", "spark and long", "--ignore=tests/tpch", *workers, "--dist", "worksteal"),
         ),
         tests("dags", 2, "-m", "airflow and long"),

@@ -115,6 +115,7 @@ def test_a_topic_that_is_created_again_is_refused_while_its_stream_runs(events: 
     assert spread.state is StreamState.RUNNING
 
 
+@pytest.mark.long
 def test_unread_records_that_expired_are_refused_with_their_offsets(
     events: Events, refused: dict[str, Refused]
 ) -> None:
@@ -126,6 +127,7 @@ def test_unread_records_that_expired_are_refused_with_their_offsets(
     events.wait_read("expired", {0: [*range(READ), *range(READ + 5, 2 * READ)]})
 
 
+@pytest.mark.long
 def test_a_lost_checkpoint_is_refused_until_the_table_says_where_to_go_on(
     events: Events, refused: dict[str, Refused]
 ) -> None:
@@ -137,6 +139,7 @@ def test_a_lost_checkpoint_is_refused_until_the_table_says_where_to_go_on(
     assert "nothing to do" in events.resume("forgotten")
 
 
+@pytest.mark.long
 def test_an_older_copy_of_a_checkpoint_is_refused_and_skips_no_record(
     events: Events, refused: dict[str, Refused]
 ) -> None:

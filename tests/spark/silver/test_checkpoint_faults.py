@@ -36,14 +36,7 @@ FAULTS: dict[str, Callable[[Path, Path], object]] = {
 }
 
 
-@pytest.mark.parametrize(
-    "harm",
-    [
-        # The end-to-end tests delete a checkpoint, too.
-        pytest.param(harm, id=name, marks=[pytest.mark.long] if name == "deleted" else [])
-        for name, harm in FAULTS.items()
-    ],
-)
+@pytest.mark.parametrize("harm", FAULTS.values(), ids=FAULTS)
 def test_the_table_ends_as_without_the_fault(
     spark: SparkSession,
     settings: Settings,
