@@ -19,7 +19,7 @@ NEEDS_cluster := s3
 
 .PHONY: help lint-types lint-style setup setup-cassandra setup-s3 up restart shell down status logs demo check fmt lint lock-jars sbom audit golden docs clean \
 	test test-unit test-spark test-dags test-long durations e2e e2e-cluster e2e-cassandra e2e-s3 walk mutants test-tpch bench-ivm bench-storm bench-streams \
-	bench-scaling bench-snapshot bench-kills
+	bench-scaling bench-snapshot bench-kills bench-views
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -137,6 +137,9 @@ bench-streams: setup ## Measure the streams on a separate stack (OPTIONS="--only
 
 bench-scaling: setup ## Measure one and two Spark workers (OPTIONS="--scale 1 --query q01")
 	@$(PYTHON) -m benchmarks.scaling $(OPTIONS)
+
+bench-views: setup ## Measure commands and Airflow with 100 views and with 1,000 (OPTIONS="--no-airflow")
+	@$(PYTHON) -m benchmarks.views $(OPTIONS)
 
 bench-snapshot: setup ## Measure the first rows of a table, beside JDBC (OPTIONS="--rows 100000")
 	@$(PYTHON) -m benchmarks.snapshot $(OPTIONS)

@@ -1,0 +1,253 @@
+"""``make bench-views``: what commands and Airflow cost in a project with many views.
+
+The project has no data: this is the cost of declarations, not of refreshes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated
+
+import psutil
+import typer
+from rich.console import Console
+
+from benchmarks.ivm import PAPERS, RESULTS
+from benchmarks.many_views import TABLES, write_project
+from benchmarks.streams.running import BenchmarkStuckError, own_settings
+from spark_jobs.sections import SparkSettings, StreamSettings
+from spark_jobs.settings import DAG_FILES, Settings
+from spark_jobs.stack.stack import Stack
+from spark_jobs.storage.compiled import compile_settings
+
+NAME = "views"
+COMMANDS = {
+    "`validate`, the first time": ("validate",),
+    "`validate`, nothing changed": ("validate",),
+    "`validate`, one view changed": ("validate",),
+    "`compile`": ("compile",),
+    "`plan`": ("plan",),
+    "`explain --all`": ("explain", "--all"),
+    "`status`": ("status",),
+}
+_CHANGED = "`validate`, one view changed"
+AIRFLOW_PARTS = ("airflow-api-server", "airflow-scheduler", "airflow-dag-processor")
+# Airflow is at rest if it used less than this share of a core for so many seconds.
+QUIET_CORES = 0.15
+QUIET_SECONDS = 20
+REST_SECONDS = 60
+_LONGEST_SECONDS = 900
+
+
+@dataclass(frozen=True)
+class AirflowCost:
+    """CPU-seconds of Airflow and its database.
+
+    Attributes:
+        first: of the first reading of the DAG files, which stores each DAG and its permissions.
+        later: of a reading after a deployment that changed no DAG.
+        rest: of a minute in which nothing runs and nothing is read.
+    """
+
+    first: float
+    later: float
+    rest: float
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A project of some size.
+
+    Attributes:
+        views: their number.
+        commands: CPU-seconds by command.
+        manifest_bytes: size of the manifest.
+        airflow: None if it was not measured.
+        load: the machine's load average over the last minute, at the end.
+    """
+
+    views: int
+    commands: dict[str, float]
+    manifest_bytes: int
+    airflow: AirflowCost | None
+    load: float
+
+
+@contextmanager
+def project(views: int) -> Iterator[Settings]:
+    """A project in a folder of its own, with free ports and an empty state directory."""
+    with tempfile.TemporaryDirectory(prefix="bench-views-") as name:
+        folder = Path(name)
+        # PostgreSQL's user must be able to traverse the directory.
+        folder.chmod(0o755)
+        write_project(folder, views)
+        settings = own_settings(folder, SparkSettings(), StreamSettings())
+        settings.state.mkdir()
+        yield settings
+
+
+def command_cpu(settings: Settings, words: tuple[str, ...]) -> float:
+    """CPU-seconds of a command of its own process.
+
+    Raises:
+        BenchmarkStuckError: it failed; with its errors.
+    """
+    program = [str(Path(sys.executable).parent / "tidemark"), "--project"]
+    before = _children_cpu()
+    ended = subprocess.run(
+        [*program, str(settings.project_dir), *words],
+        env={**os.environ, "TIDEMARK_STATE_DIR": str(settings.state)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if ended.returncode:
+        raise BenchmarkStuckError(f"{' '.join(words)}: {ended.stderr[-500:]}")
+    return _children_cpu() - before
+
+
+def _children_cpu() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def commands_cpu(settings: Settings, say: Callable[[str], None]) -> dict[str, float]:
+    """CPU-seconds of each of ``COMMANDS``, one after the other."""
+    found = {}
+    for title, words in COMMANDS.items():
+        if title == _CHANGED:
+            file = settings.project_dir / "sql/gold/v0.sql"
+            file.write_text(file.read_text().replace("COUNT(*)", "COUNT(a.id)"))
+        found[title] = command_cpu(settings, words)
+        say(f"{title}: {found[title]:.1f} CPU-seconds")
+    return found
+
+
+def airflow_cost(settings: Settings, say: Callable[[str], None]) -> AirflowCost:
+    """What Airflow costs with the project's DAGs; all of them are paused."""
+    compile_settings(settings)
+    stack = Stack(settings)
+    try:
+        stack.up(lambda _: None, parts=AIRFLOW_PARTS)
+        started = sum(_part_cpu(stack, name) for name in AIRFLOW_PARTS if "processor" not in name)
+        first = _cpu_until_quiet(stack) - started
+        say(f"Airflow, first reading: {first:.1f} CPU-seconds")
+        before = _stack_cpu(stack)
+        for file in DAG_FILES.glob("*.py"):
+            file.touch()
+        # Airflow looks at the files' times every second.
+        time.sleep(2)
+        later = _cpu_until_quiet(stack) - before
+        say(f"Airflow, later reading: {later:.1f} CPU-seconds")
+        before = _stack_cpu(stack)
+        time.sleep(REST_SECONDS)
+        return AirflowCost(first, later, (_stack_cpu(stack) - before) * 60 / REST_SECONDS)
+    finally:
+        stack.down()
+
+
+def _cpu_until_quiet(stack: Stack) -> float:
+    """CPU-seconds of the stack since its start, once it does nothing more."""
+    deadline = time.monotonic() + _LONGEST_SECONDS
+    used = _stack_cpu(stack)
+    while time.monotonic() < deadline:
+        time.sleep(QUIET_SECONDS)
+        before, used = used, _stack_cpu(stack)
+        if used - before < QUIET_CORES * QUIET_SECONDS:
+            return used
+    raise BenchmarkStuckError(f"Airflow still works after {_LONGEST_SECONDS} s")
+
+
+def _part_cpu(stack: Stack, name: str) -> float:
+    (part,) = stack.status([name])
+    return _cpu([part.pid]) if part.pid else 0.0
+
+
+def _stack_cpu(stack: Stack) -> float:
+    return _cpu(stack.pids())
+
+
+def _cpu(pids: list[int] | set[int]) -> float:
+    """CPU-seconds of live processes and of their children that have ended."""
+    found = 0.0
+    for pid in pids:
+        with suppress(psutil.Error):
+            found += sum(psutil.Process(pid).cpu_times()[:4])
+    return found
+
+
+def measure(views: int, say: Callable[[str], None], *, airflow: bool) -> Measured:
+    """Measure a project of so many views."""
+    say(f"{views:,} views")
+    with project(views) as settings:
+        commands = commands_cpu(settings, say)
+        return Measured(
+            views=views,
+            commands={title: round(cpu, 1) for title, cpu in commands.items()},
+            manifest_bytes=settings.manifest_file.stat().st_size,
+            airflow=airflow_cost(settings, say) if airflow else None,
+            load=round(os.getloadavg()[0], 1),
+        )
+
+
+def page(small: Measured, large: Measured) -> str:
+    """The report, as Markdown."""
+    more = large.views - small.views
+    rows = [(title, small.commands[title], large.commands[title]) for title in COMMANDS]
+    if (few := small.airflow) and (many := large.airflow):
+        rows += [
+            ("Airflow reads the DAG files for the first time", few.first, many.first),
+            ("Airflow reads them again", few.later, many.later),
+            ("a minute of Airflow at rest", few.rest, many.rest),
+        ]
+    lines = "\n".join(
+        f"| {title} | {one:.1f} | {other:.1f} | {1000 * (other - one) / more:.1f} |"
+        for title, one, other in rows
+    )
+    return f"""\
+# Many views
+
+Written by `make bench-views`: projects with {small.views:,} and with {large.views:,} views
+over {TABLES} captured tables. Half of the views aggregate one table; the others join three
+tables, keep the best rows of groups, or join two views. There is no data: this is the
+cost of the declarations. The machine's load was {small.load:g} and {large.load:g}.
+
+CPU-seconds, and milliseconds for each view more:
+
+| | {small.views:,} views | {large.views:,} views | ms a view |
+|---|---:|---:|---:|
+{lines}
+
+The manifest has {large.manifest_bytes / 1e6:.1f} MB.
+"""
+
+
+def main(
+    *,
+    small: Annotated[int, typer.Option(min=4, help="Views of the small project.")] = 100,
+    large: Annotated[int, typer.Option(min=8, help="Views of the large project.")] = 1000,
+    airflow: Annotated[bool, typer.Option(help="Measure Airflow, too.")] = True,
+    results: Annotated[Path, typer.Option(help="Where the JSON goes.")] = RESULTS,
+    papers: Annotated[Path, typer.Option(help="Where the page goes.")] = PAPERS,
+) -> None:
+    """Measure commands and Airflow in projects with few and with many views."""
+    console = Console(stderr=True)
+    found = [measure(views, console.print, airflow=airflow) for views in (small, large)]
+    text = json.dumps([asdict(one) for one in found], indent=2) + "\n"
+    (results / f"{NAME}.json").write_text(text)
+    (papers / f"{NAME}.md").write_text(page(*found))
+    console.print(page(*found), markup=False)
+
+
+if __name__ == "__main__":
+    typer.run(main)
