@@ -120,7 +120,7 @@ def _completed_snapshots(records: DataFrame, change: Column) -> list[_Snapshot]:
 def _is_in_any(snapshots: list[_Snapshot], number: str, told_at: int) -> bool:
     """Whether a snapshot began after a transaction had ended.
 
-    A connector sends nothing else while it takes a snapshot. The transaction's own number keeps it
-    right if a clock was set forward.
+    A connector sends nothing else while it takes a snapshot. A transaction with a higher number
+    began after the snapshot, whatever the clocks say.
     """
     return any(one.transaction > int(number) and one.began > told_at for one in snapshots)
