@@ -44,7 +44,7 @@ def measured(action: Callable[[], T], *, process: psutil.Process | None = None) 
         process: the process whose cost is measured, with its children; None: this process.
     """
     root = process or psutil.Process()
-    for one in _tree(root):
+    for one in tree(root):
         # Reset the peak of the resident memory.
         with suppress(OSError):
             Path(f"/proc/{one.pid}/clear_refs").write_text("5", encoding="ascii")
@@ -58,7 +58,7 @@ def measured(action: Callable[[], T], *, process: psutil.Process | None = None) 
         wall=wall,
         read=after.read - before.read,
         written=after.written - before.written,
-        peak=sum(_peak(one.pid) for one in _tree(root)),
+        peak=sum(_peak(one.pid) for one in tree(root)),
         others=max(0.0, all_busy - cpu) / wall,
     )
 
@@ -66,7 +66,7 @@ def measured(action: Callable[[], T], *, process: psutil.Process | None = None) 
 def resident(process: psutil.Process) -> int:
     """The resident memory of a process and its children, in bytes."""
     found = 0
-    for one in _tree(process):
+    for one in tree(process):
         with suppress(psutil.Error):
             found += one.memory_info().rss
     return found
@@ -79,14 +79,15 @@ class _Counted:
     written: int
 
 
-def _tree(root: psutil.Process) -> Iterator[psutil.Process]:
+def tree(root: psutil.Process) -> Iterator[psutil.Process]:
+    """A process and all below it."""
     yield root
     yield from root.children(recursive=True)
 
 
 def _counted(root: psutil.Process) -> _Counted:
     cpu, read, written = 0.0, 0, 0
-    for process in _tree(root):
+    for process in tree(root):
         with suppress(psutil.Error):
             times, chars = process.cpu_times(), process.io_counters()
             cpu += times.user + times.system

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -24,6 +24,7 @@ from rich.console import Console
 
 from benchmarks.ivm import PAPERS, RESULTS
 from benchmarks.many_views import TABLES, write_project
+from benchmarks.measure import tree
 from benchmarks.streams.running import BenchmarkStuckError, own_settings
 from spark_jobs.cli.plan import CHANGES
 from spark_jobs.sections import SparkSettings, StreamSettings
@@ -42,22 +43,24 @@ COMMANDS = {
     "`status`": ("status",),
 }
 _CHANGED = "`validate`, one view changed"
-AIRFLOW_PARTS = ("airflow-api-server", "airflow-scheduler", "airflow-dag-processor")
-# Airflow is at rest if it used less than this share of a core for so many seconds.
-QUIET_CORES = 0.15
-QUIET_SECONDS = 20
-REST_SECONDS = 60
+_PROCESSOR = "airflow-dag-processor"
+AIRFLOW_PARTS = ("airflow-api-server", "airflow-scheduler", _PROCESSOR)
+# The processor is done if it used less than this share of a core for so many seconds.
+QUIET_CORES = 0.1
+QUIET_SECONDS = 15
+REST_SECONDS = 30
 _LONGEST_SECONDS = 900
 
 
 @dataclass(frozen=True)
 class AirflowCost:
-    """CPU-seconds of Airflow and its database.
+    """CPU-seconds of Airflow.
 
     Attributes:
-        first: of the first reading of the DAG files, which stores each DAG and its permissions.
-        later: of a reading after a deployment that changed no DAG.
-        rest: of a minute in which nothing runs and nothing is read.
+        first: of the DAG processor's start and first reading, which stores each DAG and its
+            permissions.
+        later: of its next reading, of unchanged DAGs.
+        rest: of all parts and the database in a minute in which nothing runs and is read.
     """
 
     first: float
@@ -141,45 +144,37 @@ def airflow_cost(settings: Settings, say: Callable[[str], None]) -> AirflowCost:
     stack = Stack(settings)
     try:
         stack.up(lambda _: None, parts=AIRFLOW_PARTS)
-        started = sum(_part_cpu(stack, name) for name in AIRFLOW_PARTS if "processor" not in name)
-        first = _cpu_until_quiet(stack) - started
+        first = _reading_cpu(stack)
         say(f"Airflow, first reading: {first:.1f} CPU-seconds")
-        before = _stack_cpu(stack)
         for file in DAG_FILES.glob("*.py"):
             file.touch()
-        # Airflow looks at the files' times every second.
-        time.sleep(2)
-        later = _cpu_until_quiet(stack) - before
+        later = _reading_cpu(stack) - first
         say(f"Airflow, later reading: {later:.1f} CPU-seconds")
-        before = _stack_cpu(stack)
+        before = _cpu(stack.pids())
         time.sleep(REST_SECONDS)
-        return AirflowCost(first, later, (_stack_cpu(stack) - before) * 60 / REST_SECONDS)
+        rest = (_cpu(stack.pids()) - before) * 60 / REST_SECONDS
+        return AirflowCost(round(first, 1), round(later, 1), round(rest, 1))
     finally:
         stack.down()
 
 
-def _cpu_until_quiet(stack: Stack) -> float:
-    """CPU-seconds of the stack since its start, once it does nothing more."""
+def _reading_cpu(stack: Stack) -> float:
+    """CPU-seconds of the DAG processor since its start, once it does nothing more."""
+    (part,) = stack.status([_PROCESSOR])
+    if part.pid is None:
+        raise BenchmarkStuckError(f"{_PROCESSOR} does not run")
+    process = psutil.Process(part.pid)
     deadline = time.monotonic() + _LONGEST_SECONDS
-    used = _stack_cpu(stack)
+    used = 0.0
     while time.monotonic() < deadline:
         time.sleep(QUIET_SECONDS)
-        before, used = used, _stack_cpu(stack)
+        before, used = used, _cpu([one.pid for one in tree(process)])
         if used - before < QUIET_CORES * QUIET_SECONDS:
             return used
     raise BenchmarkStuckError(f"Airflow still works after {_LONGEST_SECONDS} s")
 
 
-def _part_cpu(stack: Stack, name: str) -> float:
-    (part,) = stack.status([name])
-    return _cpu([part.pid]) if part.pid else 0.0
-
-
-def _stack_cpu(stack: Stack) -> float:
-    return _cpu(stack.pids())
-
-
-def _cpu(pids: list[int] | set[int]) -> float:
+def _cpu(pids: Iterable[int]) -> float:
     """CPU-seconds of live processes and of their children that have ended."""
     found = 0.0
     for pid in pids:
