@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -25,6 +25,7 @@ from rich.console import Console
 from benchmarks.ivm import PAPERS, RESULTS
 from benchmarks.many_views import TABLES, write_project
 from benchmarks.measure import tree
+from benchmarks.snapshot import stack_cpu
 from benchmarks.streams.running import BenchmarkStuckError, own_settings
 from spark_jobs.cli.plan import CHANGES
 from spark_jobs.sections import SparkSettings, StreamSettings
@@ -60,7 +61,7 @@ class AirflowCost:
         first: of the DAG processor's start and first reading, which stores each DAG and its
             permissions.
         later: of its next reading, of unchanged DAGs.
-        rest: of all parts and the database in a minute in which nothing runs and is read.
+        rest: of all parts and the database in a minute in which nothing runs.
     """
 
     first: float
@@ -153,9 +154,9 @@ def airflow_cost(settings: Settings, say: Callable[[str], None]) -> AirflowCost:
             file.touch()
         later = _reading_cpu(stack) - first
         say(f"Airflow, later reading: {later:.1f} CPU-seconds")
-        before = _cpu(stack.pids())
+        before = stack_cpu(stack)
         time.sleep(REST_SECONDS)
-        rest = (_cpu(stack.pids()) - before) * 60 / REST_SECONDS
+        rest = (stack_cpu(stack) - before) * 60 / REST_SECONDS
         return AirflowCost(round(first, 1), round(later, 1), round(rest, 1))
     finally:
         stack.down()
@@ -171,18 +172,18 @@ def _reading_cpu(stack: Stack) -> float:
     used = 0.0
     while time.monotonic() < deadline:
         time.sleep(QUIET_SECONDS)
-        before, used = used, _cpu([one.pid for one in tree(process)])
+        before, used = used, _cpu(process)
         if used - before < QUIET_CORES * QUIET_SECONDS:
             return used
     raise BenchmarkStuckError(f"Airflow still works after {_LONGEST_SECONDS} s")
 
 
-def _cpu(pids: Iterable[int]) -> float:
-    """CPU-seconds of live processes and of their children that have ended."""
+def _cpu(process: psutil.Process) -> float:
+    """CPU-seconds of a process and all below it, of those that have ended too."""
     found = 0.0
-    for pid in pids:
+    for one in tree(process):
         with suppress(psutil.Error):
-            found += sum(psutil.Process(pid).cpu_times()[:4])
+            found += sum(one.cpu_times()[:4])
     return found
 
 
