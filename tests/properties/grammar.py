@@ -81,6 +81,9 @@ class Grammar:
         found = []
         if self.rng.random() < 0.4:
             found.append(self.write.condition(columns, clock=self.rng.random() < 0.3))
+        if self.rng.random() < 0.1:
+            one, two, three, four = (self.write.condition(columns) for _ in range(4))
+            found.append(f"(({one} AND {two}) OR ({three} AND {four}))")
         if depth > 0 and self.rng.random() < 0.4:
             found.append(self._subquery(columns, depth))
         return f" WHERE {' AND '.join(found)}" if found else ""

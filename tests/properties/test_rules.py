@@ -278,6 +278,21 @@ RULES: dict[str, tuple[MaintenanceStrategy, str]] = {
             "WHERE (a.k = b.k AND b.x > 1 AND a.x = 1) OR (a.k = b.k AND b.z = 4)"
         ),
     ),
+    "alternatives of both sides of a join": (
+        ROWS,
+        (
+            f"SELECT a.x, b.z FROM {_JOINED.format('JOIN')} WHERE (a.x > 1 AND b.z = 4) "
+            "OR (a.y IS NULL AND b.x > 1 AND (b.z < 4 OR a.x = 1)) OR (a.y = 2 AND a.x = b.x)"
+        ),
+    ),
+    "alternatives of each side of a join": (
+        ROWS,
+        (
+            f"SELECT a.x, b.z FROM {_JOINED.format('JOIN')} WHERE (a.x > 1 AND b.z = 4) "
+            "OR (a.y IS NULL AND (b.x > 1 AND a.x = 1 OR b.z IS NULL AND a.x = 2)) "
+            "OR (NOT (a.y > 2 OR a.x = 0) AND b.z IN (1, NULL))"
+        ),
+    ),
     "COUNT DISTINCT of everything": (
         KEPT,
         (

@@ -5,6 +5,7 @@ Expressions are sqlglot nodes whose columns are those names, without a table.
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -264,6 +265,33 @@ def _repeated(condition: exp.Or) -> list[exp.Expr]:
         *shared.values(),
         exp.or_(*(exp.paren(exp.and_(*rest), copy=False) for rest in rests), copy=False),
     ]
+
+
+def implied(condition: exp.Expr, columns: Set[str]) -> exp.Expr | None:
+    """What an OR says of these columns alone; None if one of its sides says nothing of them.
+
+    >>> from spark_jobs.graph.dialect import parse
+    >>> both = parse("(a = 1 AND b = 2 AND c) OR (a = 3 AND d)")
+    >>> to_sql(implied(both, {"a", "b"}))
+    '(a = 1 AND b = 2) OR a = 3'
+    >>> implied(both, {"b"}), implied(parse("a = 1"), {"a"})
+    (None, None)
+    """
+    if not isinstance(condition, exp.Or):
+        return None
+    sides: dict[Identity, exp.Expr] = {}
+    for side in condition.flatten():
+        own = [
+            part
+            for one in conjuncts(side)
+            if (part := one if used(one) <= columns else implied(one, columns)) is not None
+            and used(part)
+        ]
+        if not own:
+            return None
+        whole = exp.and_(*own) if len(own) > 1 else own[0].copy()
+        sides[identity(whole)] = whole
+    return exp.or_(*sides.values(), copy=False)
 
 
 def equality(condition: exp.Expr) -> tuple[str, str] | None:

@@ -18,6 +18,7 @@ from spark_jobs.graph.maintenance.algebra import (
     Side,
     Union,
     conjuncts,
+    implied,
     used,
 )
 from spark_jobs.graph.maintenance.builder import Builder
@@ -61,7 +62,8 @@ def push(node: Node, condition: exp.Expr) -> Node:
                     inputs = list(node.inputs)
                     inputs[index] = push(one, condition)
                     return Join(tuple(inputs), node.conditions)
-            return Join(node.inputs, (*node.conditions, condition))
+            narrowed = (_narrowed(one, condition) for one in node.inputs)
+            return Join(tuple(narrowed), (*node.conditions, condition))
         case LeftJoin() if reads and reads <= set(node.left.columns):
             return LeftJoin(push(node.left, condition), node.right, node.condition, node.side)
         case Filter(child=Join() | LeftJoin() as child):
@@ -71,6 +73,12 @@ def push(node: Node, condition: exp.Expr) -> Node:
             return Filter(node, condition)
         case _:
             return Filter(node, condition)
+
+
+def _narrowed(node: Node, condition: exp.Expr) -> Node:
+    """An input of a join, without rows that a condition of the join rules out by themselves."""
+    own = implied(condition, set(node.columns))
+    return node if own is None else push(node, own)
 
 
 def inner(left: Node, right: Node, conditions: list[exp.Expr]) -> Node:

@@ -134,6 +134,16 @@ def test_values_that_spark_distinguishes_stay_distinct(
     assert len({to_sql(value) for _, value in values}) == len(_SORTED)
 
 
+def test_what_an_or_says_of_an_input_alone_filters_it() -> None:
+    found = operators(
+        "SELECT a.k FROM silver.a AS a JOIN silver.b AS b ON a.k = b.k JOIN silver.c AS c "
+        "ON a.k = c.k WHERE (a.x = 1 AND b.y = 2 AND c.z = 3) "
+        "OR (a.x = 4 AND b.y > a.y AND c.z < 6)"
+    )
+    filters = {to_sql(one.condition) for one in found if isinstance(one, Filter)}
+    assert filters == {"x = 1 OR x = 4", "z = 3 OR z < 6"}
+
+
 def test_an_order_that_differs_from_the_output_column_is_a_separate_column() -> None:
     found = operators("SELECT {} AS u FROM silver.b AS a ORDER BY {}, {} LIMIT 2".format(*_SORTED))
     top = next(one for one in found if isinstance(one, TopK))
