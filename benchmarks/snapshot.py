@@ -127,13 +127,15 @@ def by_debezium(stack: Stack, rows: int) -> tuple[float, float]:
 
 
 def stack_cpu(stack: Stack) -> float:
-    """CPU-seconds of the stack's live processes since their start."""
-    found = 0.0
-    for pid in stack.pids():
-        with suppress(psutil.Error):
-            times = psutil.Process(pid).cpu_times()
-            found += times.user + times.system
-    return found
+    """CPU-seconds of the stack's live processes since their start, and of ended ones below them."""
+    return sum(own_cpu(psutil.Process(pid)) for pid in stack.pids() if psutil.pid_exists(pid))
+
+
+def own_cpu(process: psutil.Process) -> float:
+    """CPU-seconds of a process, and of its children that have ended; 0 if it has ended itself."""
+    with suppress(psutil.Error):
+        return float(sum(process.cpu_times()[:4]))
+    return 0.0
 
 
 def by_jdbc(settings: Settings, folder: Path, rows: int) -> tuple[float, float]:

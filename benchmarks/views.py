@@ -1,6 +1,6 @@
 """``make bench-views``: what commands and Airflow cost in a project with many views.
 
-The project has no data: this is the cost of declarations, not of refreshes.
+This is the cost of declarations, not of refreshes: the tables have no rows or few.
 """
 
 from __future__ import annotations
@@ -11,27 +11,22 @@ import resource
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated
 
-import psutil
 import typer
 from rich.console import Console
 
 from benchmarks.ivm import PAPERS, RESULTS
+from benchmarks.many_dags import AirflowCost, airflow_cost
 from benchmarks.many_views import TABLES, write_project
-from benchmarks.measure import tree
-from benchmarks.snapshot import stack_cpu
 from benchmarks.streams.running import BenchmarkStuckError, own_settings
 from spark_jobs.cli.plan import CHANGES
 from spark_jobs.sections import SparkSettings, StreamSettings
-from spark_jobs.settings import DAG_FILES, Settings
-from spark_jobs.stack.stack import Stack
-from spark_jobs.storage.compiled import compile_settings
+from spark_jobs.settings import Settings
 
 NAME = "views"
 COMMANDS = {
@@ -44,29 +39,6 @@ COMMANDS = {
     "`status`": ("status",),
 }
 _CHANGED = "`validate`, one view changed"
-_PROCESSOR = "airflow-dag-processor"
-AIRFLOW_PARTS = ("airflow-api-server", "airflow-scheduler", _PROCESSOR)
-# The processor is done if it used less than this share of a core for so many seconds.
-QUIET_CORES = 0.1
-QUIET_SECONDS = 15
-REST_SECONDS = 30
-_LONGEST_SECONDS = 900
-
-
-@dataclass(frozen=True)
-class AirflowCost:
-    """CPU-seconds of Airflow.
-
-    Attributes:
-        first: of the DAG processor's start and first reading, which stores each DAG and its
-            permissions.
-        later: of its next reading, of unchanged DAGs.
-        rest: of all parts and the database in a minute in which nothing runs.
-    """
-
-    first: float
-    later: float
-    rest: float
 
 
 @dataclass(frozen=True)
@@ -139,54 +111,6 @@ def commands_cpu(settings: Settings, say: Callable[[str], None]) -> dict[str, fl
     return found
 
 
-def airflow_cost(settings: Settings, say: Callable[[str], None]) -> AirflowCost:
-    """What Airflow costs with the project's DAGs; all of them are paused."""
-    # No reading by the clock falls into a measurement.
-    rare = settings.airflow.model_copy(update={"parse_seconds": _LONGEST_SECONDS})
-    settings = settings.model_copy(update={"airflow": rare})
-    compile_settings(settings)
-    stack = Stack(settings)
-    try:
-        stack.up(lambda _: None, parts=AIRFLOW_PARTS)
-        first = _reading_cpu(stack)
-        say(f"Airflow, first reading: {first:.1f} CPU-seconds")
-        for file in DAG_FILES.glob("*.py"):
-            file.touch()
-        later = _reading_cpu(stack) - first
-        say(f"Airflow, later reading: {later:.1f} CPU-seconds")
-        before = stack_cpu(stack)
-        time.sleep(REST_SECONDS)
-        rest = (stack_cpu(stack) - before) * 60 / REST_SECONDS
-        return AirflowCost(round(first, 1), round(later, 1), round(rest, 1))
-    finally:
-        stack.down()
-
-
-def _reading_cpu(stack: Stack) -> float:
-    """CPU-seconds of the DAG processor since its start, once it does nothing more."""
-    (part,) = stack.status([_PROCESSOR])
-    if part.pid is None:
-        raise BenchmarkStuckError(f"{_PROCESSOR} does not run")
-    process = psutil.Process(part.pid)
-    deadline = time.monotonic() + _LONGEST_SECONDS
-    used = 0.0
-    while time.monotonic() < deadline:
-        time.sleep(QUIET_SECONDS)
-        before, used = used, _cpu(process)
-        if used - before < QUIET_CORES * QUIET_SECONDS:
-            return used
-    raise BenchmarkStuckError(f"Airflow still works after {_LONGEST_SECONDS} s")
-
-
-def _cpu(process: psutil.Process) -> float:
-    """CPU-seconds of a process and all below it, of those that have ended too."""
-    found = 0.0
-    for one in tree(process):
-        with suppress(psutil.Error):
-            found += sum(one.cpu_times()[:4])
-    return found
-
-
 def measure(views: int, say: Callable[[str], None], *, airflow: bool) -> Measured:
     """Measure a project of so many views."""
     say(f"{views:,} views")
@@ -210,6 +134,7 @@ def page(small: Measured, large: Measured) -> str:
             ("Airflow reads the DAG files for the first time", few.first, many.first),
             ("Airflow reads them again", few.later, many.later),
             ("a minute of Airflow at rest", few.rest, many.rest),
+            ("a run that finds nothing to do", few.run, many.run),
         ]
     lines = "\n".join(
         f"| {title} | {one:.1f} | {other:.1f} | {1000 * (other - one) / more:.1f} |"
@@ -220,7 +145,7 @@ def page(small: Measured, large: Measured) -> str:
 
 Written by `make bench-views`: projects with {small.views:,} and with {large.views:,} views over
 {TABLES} captured tables. Half of the views aggregate one table; the others join three
-tables, keep the best rows of groups, or join two views. There is no data: this is the
+tables, keep the best rows of groups, or join two views. The tables have no rows or few: this is the
 cost of the declarations. The machine's load was {small.load:g} and {large.load:g}.
 
 CPU-seconds, and milliseconds for each view more:

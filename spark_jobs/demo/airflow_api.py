@@ -1,10 +1,11 @@
-"""Queries the runs of a gold view in Airflow, as its administrator, and unpauses its DAG."""
+"""The runs of a gold view in Airflow, over REST, as the administrator."""
 
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 import httpx
 
@@ -48,12 +49,8 @@ class AirflowApi(AbstractContextManager["AirflowApi"]):
             AirflowUnreachableError: Airflow does not answer, or refuses the password.
         """
         credentials = {"username": ADMINISTRATOR, "password": self._password}
-        try:
-            answer = self._client.post("/auth/token", json=credentials)
-            answer.raise_for_status()
-        except httpx.HTTPError as error:
-            raise AirflowUnreachableError(str(error)) from error
-        self._client.headers["Authorization"] = f"Bearer {answer.json()['access_token']}"
+        token = self._answer("POST", "/auth/token", json=credentials).json()["access_token"]
+        self._client.headers["Authorization"] = f"Bearer {token}"
 
     def unpause(self, view: str) -> None:
         """Unpause a view's DAG.
@@ -61,11 +58,24 @@ class AirflowApi(AbstractContextManager["AirflowApi"]):
         Raises:
             AirflowUnreachableError: Airflow does not answer, or has no such DAG.
         """
-        try:
-            answer = self._client.patch(f"/api/v2/dags/{dag_id(view)}", json={"is_paused": False})
-            answer.raise_for_status()
-        except httpx.HTTPError as error:
-            raise AirflowUnreachableError(str(error)) from error
+        self._answer("PATCH", _path(view), json={"is_paused": False})
+
+    def start(self, view: str) -> str:
+        """Start a run of a view, and return its id.
+
+        Raises:
+            AirflowUnreachableError: Airflow does not answer, or has no such DAG.
+        """
+        asked = self._answer("POST", f"{_path(view)}/dagRuns", json={"logical_date": None})
+        return str(asked.json()["dag_run_id"])
+
+    def state(self, view: str, run_id: str) -> str:
+        """Airflow's state of a run.
+
+        Raises:
+            AirflowUnreachableError: Airflow does not answer, or has no such run.
+        """
+        return str(self._answer("GET", f"{_path(view)}/dagRuns/{run_id}").json()["state"])
 
     def scheduled_runs(self, view: str, *, limit: int = 50) -> list[ScheduledRun]:
         """The newest scheduled runs of a view; none if Airflow has not parsed its DAG yet.
@@ -73,16 +83,10 @@ class AirflowApi(AbstractContextManager["AirflowApi"]):
         Raises:
             AirflowUnreachableError: Airflow does not answer.
         """
-        try:
-            answer = self._client.get(
-                f"/api/v2/dags/{dag_id(view)}/dagRuns",
-                params={"run_type": "scheduled", "order_by": "-run_after", "limit": limit},
-            )
-            if answer.status_code == httpx.codes.NOT_FOUND:
-                return []
-            answer.raise_for_status()
-        except httpx.HTTPError as error:
-            raise AirflowUnreachableError(str(error)) from error
+        wanted = {"run_type": "scheduled", "order_by": "-run_after", "limit": limit}
+        answer = self._answer("GET", f"{_path(view)}/dagRuns", unknown=True, params=wanted)
+        if answer.status_code == httpx.codes.NOT_FOUND:
+            return []
         return [
             ScheduledRun(
                 one["dag_run_id"], one["state"], datetime.fromisoformat(one["data_interval_end"])
@@ -90,3 +94,19 @@ class AirflowApi(AbstractContextManager["AirflowApi"]):
             for one in answer.json()["dag_runs"]
             if one["data_interval_end"]
         ]
+
+    def _answer(
+        self, method: str, path: str, *, unknown: bool = False, **more: Any
+    ) -> httpx.Response:
+        """Ask, and check the status; with ``unknown``, 404 is an answer too."""
+        try:
+            answer = self._client.request(method, path, **more)
+            if not (unknown and answer.status_code == httpx.codes.NOT_FOUND):
+                answer.raise_for_status()
+        except httpx.HTTPError as error:
+            raise AirflowUnreachableError(str(error)) from error
+        return answer
+
+
+def _path(view: str) -> str:
+    return f"/api/v2/dags/{dag_id(view)}"
