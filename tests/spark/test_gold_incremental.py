@@ -44,7 +44,8 @@ VIEWS = {
     "AVG(o.amount) AS mean FROM silver.sales AS o JOIN silver.people AS u "
     "ON u.user_id = o.user_id GROUP BY u.segment, o.status HAVING COUNT(*) > 0",
     "sums": "SELECT o.status, COUNT(*) AS orders, SUM(o.price) AS total, AVG(o.price) AS mean, "
-    "COUNT(o.amount) AS known, SUM(o.amount) AS amount FROM silver.sales AS o GROUP BY o.status",
+    "COUNT(o.amount) AS known, SUM(o.amount) AS amount, SUM(o.price / 3) AS thirds "
+    "FROM silver.sales AS o GROUP BY o.status",
     "distinct_rows": "SELECT DISTINCT o.status FROM silver.sales AS o",
     "best": "SELECT o.user_id, SUM(o.price) AS total FROM silver.sales AS o GROUP BY o.user_id "
     "ORDER BY total DESC, o.user_id LIMIT 2",

@@ -130,8 +130,10 @@ def is_exact(  # noqa: PLR0911 - one case for each kind of expression
             return True
         case exp.Paren() | exp.Neg():
             return is_exact(value.this, kinds)
-        case exp.Add() | exp.Sub() | exp.Mul():
-            return is_exact(value.this, kinds) and is_exact(value.expression, kinds)
+        case exp.Add() | exp.Sub() | exp.Mul() | exp.Mod() | exp.Div():
+            # A quotient of integers is a DOUBLE. One of a decimal is rounded to its last digit.
+            decimal = not isinstance(value, exp.Div) or _is_decimal(value, kinds)
+            return decimal and all(is_exact(one, kinds) for one in (value.left, value.right))
         case exp.Cast():
             return value.to.is_type(*exp.DataType.INTEGER_TYPES, exp.DType.DECIMAL)
         case exp.If():
@@ -144,6 +146,23 @@ def is_exact(  # noqa: PLR0911 - one case for each kind of expression
             return all(is_exact(one, kinds) for one in (value.this, *value.expressions))
         case _:
             return is_exact_type(expression_types([value], dict(kinds))[0])
+
+
+def _is_decimal(value: exp.Expr, kinds: Mapping[str, str]) -> bool:
+    """Whether an exact value is known to be no integer."""
+    match value:
+        case exp.Column():
+            return kinds.get(value.name, "").startswith("decimal")
+        case exp.Literal():
+            return "." in value.name
+        case exp.Paren() | exp.Neg():
+            return _is_decimal(value.this, kinds)
+        case exp.Add() | exp.Sub() | exp.Mul() | exp.Mod() | exp.Div():
+            return _is_decimal(value.this, kinds) or _is_decimal(value.expression, kinds)
+        case exp.Cast():
+            return value.to.is_type(exp.DType.DECIMAL)
+        case _:
+            return False
 
 
 def _branches(value: exp.If) -> list[exp.Expr]:

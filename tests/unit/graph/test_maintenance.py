@@ -42,6 +42,10 @@ TYPES = {"silver.a": {"k": "int", "x": "decimal(9,2)", "y": "double"}}
             "SELECT SUM(CASE WHEN k = 1 THEN x ELSE y END) AS s FROM silver.a GROUP BY k",
             "affected_group_recompute",
         ),
+        ("SELECT SUM((2 * a.x - a.k) / 3) AS s FROM silver.a AS a GROUP BY a.k", "aggregate_state"),
+        ("SELECT SUM(a.k % a.x / 1.5) AS s FROM silver.a AS a GROUP BY a.k", "aggregate_state"),
+        ("SELECT SUM(a.k / 3) AS s FROM silver.a AS a GROUP BY a.k", "affected_group_recompute"),
+        ("SELECT SUM(a.x / a.y) AS s FROM silver.a AS a GROUP BY a.k", "affected_group_recompute"),
         ("SELECT a.k FROM silver.a AS a ORDER BY a.k LIMIT 3", "aggregate_state"),
         # In another order of adding a DOUBLE may come out otherwise.
         ("SELECT a.k, SUM(a.y) AS s FROM silver.a AS a GROUP BY a.k", "affected_group_recompute"),
