@@ -23,7 +23,7 @@ from deltalake import DeltaTable
 from rich.console import Console
 
 from benchmarks.ivm import PAPERS, RESULTS
-from benchmarks.measure import measured
+from benchmarks.measure import measured, tree
 from benchmarks.streams.results import VoidError
 from benchmarks.streams.running import own_settings, wait_until
 from spark_jobs.names import Layer, TableName
@@ -127,8 +127,13 @@ def by_debezium(stack: Stack, rows: int) -> tuple[float, float]:
 
 
 def stack_cpu(stack: Stack) -> float:
-    """CPU-seconds of the stack's live processes since their start, and of ended ones below them."""
-    return sum(own_cpu(psutil.Process(pid)) for pid in stack.pids() if psutil.pid_exists(pid))
+    """CPU-seconds of the stack's processes, and of those below them that have ended."""
+    found: set[psutil.Process] = set()
+    for pid in stack.pids():
+        with suppress(psutil.Error):
+            # Programs of the stack may start processes in sessions of their own.
+            found.update(tree(psutil.Process(pid)))
+    return sum(map(own_cpu, found))
 
 
 def own_cpu(process: psutil.Process) -> float:
