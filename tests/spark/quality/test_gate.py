@@ -318,7 +318,8 @@ def test_audits_in_two_threads_check_their_own_rows(orders: DataFrame) -> None:
 def test_nothing_stays_cached(spark: SparkSession, orders: DataFrame) -> None:
     before = cached(spark)
     check(orders, not_null("name"))
-    assert cached(spark) == before
+    # Spark drops what earlier tests have left at any time.
+    assert cached(spark) <= before
 
 
 def test_thirty_expectations_that_hold_take_few_jobs(
