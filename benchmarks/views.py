@@ -145,8 +145,8 @@ def page(small: Measured, large: Measured) -> str:
 
 Written by `make bench-views`: projects with {small.views:,} and with {large.views:,} views over
 {TABLES} captured tables. Half of the views aggregate one table; the others join three
-tables, keep the best rows of groups, or join two views. The tables have no rows or few: this is the
-cost of the declarations. The machine's load was {small.load:g} and {large.load:g}.
+tables, keep the best rows of groups, or join two views. The tables have no rows or few:
+this is the cost of the declarations. The machine's load was {small.load:g} and {large.load:g}.
 
 CPU-seconds, and milliseconds for each view more:
 

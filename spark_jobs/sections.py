@@ -291,7 +291,7 @@ class AirflowSettings(BaseModel):
     spark_connection: str = "spark_default"
     pools: Pools = Pools()
     # How often the local stack's Airflow reads the DAG files when no file and no deployment has
-    # changed. That takes 1 CPU-second for every hundred views.
+    # changed. That takes 3 to 4 CPU-seconds for every hundred views.
     parse_seconds: int = Field(default=120, gt=0)
     # The Airflow that receives asset events for publications of the streams and the command line.
     # None: the local stack's Airflow.
