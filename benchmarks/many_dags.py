@@ -11,14 +11,14 @@ import psutil
 import pyarrow as pa
 from deltalake import write_deltalake
 
-from benchmarks.measure import tree
-from benchmarks.snapshot import own_cpu, stack_cpu
-from benchmarks.streams.running import BenchmarkStuckError
+from benchmarks.measure import own_cpu, stack_cpu, tree
+from benchmarks.streams.running import BenchmarkStuckError, wait_until
 from spark_jobs.demo.airflow_api import AirflowApi
 from spark_jobs.graph.manifest import Manifest
 from spark_jobs.names import TableName
 from spark_jobs.settings import DAG_FILES, Settings
 from spark_jobs.stack.stack import Stack
+from spark_jobs.storage.arrow_types import arrow_columns
 from spark_jobs.storage.compiled import compile_settings
 from spark_jobs.storage.lake import Lake
 
@@ -32,7 +32,6 @@ REST_SECONDS: Final = 30
 RUN_VIEWS: Final = ("v0", "v1", "v2", "v3", "v4")
 RUNS: Final = 4
 _LONGEST_SECONDS: Final = 900
-_POLL_SECONDS: Final = 1
 
 
 @dataclass(frozen=True)
@@ -90,25 +89,15 @@ def write_inputs(settings: Settings) -> None:
     manifest, lake = Manifest.read(settings.manifest_file), Lake(settings.lake)
     for view in RUN_VIEWS:
         for name in manifest.gold[view].inputs:
-            table = TableName.parse(str(name))
-            kinds = {one.name: one.type for one in manifest.silver[table.name].columns}
-            rows = pa.table(
-                {name: pa.array([None], _ARROW[kind.lower()]) for name, kind in kinds.items()}
-            )
+            table = TableName.parse(name)
+            schema = arrow_columns(manifest.silver[table.name].columns)
+            rows = pa.Table.from_pylist([{}], schema=schema)
             write_deltalake(
                 lake.location(table),
                 rows,
                 mode="ignore",
                 configuration={"delta.enableChangeDataFeed": "true"},
             )
-
-
-_ARROW: Final = {
-    "bigint": pa.int64(),
-    "string": pa.string(),
-    "decimal(12,2)": pa.decimal128(12, 2),
-    "timestamp": pa.timestamp("us", "UTC"),
-}
 
 
 def _reading_cpu(stack: Stack) -> float:
@@ -145,10 +134,8 @@ def _run_cpu(settings: Settings, stack: Stack, rest: float) -> float:
 def _run_all(airflow: AirflowApi) -> None:
     """Run each of ``RUN_VIEWS`` once."""
     running = {view: airflow.start(view) for view in RUN_VIEWS}
-    deadline = time.monotonic() + _LONGEST_SECONDS
-    while running:
-        time.sleep(_POLL_SECONDS)
-        states = {view: airflow.state(view, run) for view, run in running.items()}
-        running = {view: run for view, run in running.items() if states[view] != "success"}
-        if "failed" in states.values() or time.monotonic() > deadline:
-            raise BenchmarkStuckError(f"runs that do not succeed: {', '.join(running)}")
+
+    def ended() -> bool:
+        return {airflow.state(view, run) for view, run in running.items()} == {"success"}
+
+    wait_until(ended, seconds=_LONGEST_SECONDS, what="each run succeeds")

@@ -11,6 +11,8 @@ from typing import TypeVar
 
 import psutil
 
+from spark_jobs.stack.stack import Stack
+
 T = TypeVar("T")
 
 
@@ -83,6 +85,23 @@ def tree(root: psutil.Process) -> Iterator[psutil.Process]:
     """A process and all below it."""
     yield root
     yield from root.children(recursive=True)
+
+
+def stack_cpu(stack: Stack) -> float:
+    """CPU-seconds of the stack's processes, and of those below them that have ended."""
+    found: set[psutil.Process] = set()
+    for pid in stack.pids():
+        with suppress(psutil.Error):
+            # Programs of the stack may start processes in sessions of their own.
+            found.update(tree(psutil.Process(pid)))
+    return sum(map(own_cpu, found))
+
+
+def own_cpu(process: psutil.Process) -> float:
+    """CPU-seconds of a process, and of its children that have ended; 0 if it has ended itself."""
+    with suppress(psutil.Error):
+        return float(sum(process.cpu_times()[:4]))
+    return 0.0
 
 
 def _counted(root: psutil.Process) -> _Counted:

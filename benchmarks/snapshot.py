@@ -11,19 +11,18 @@ import os
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated
 
-import psutil
 import psycopg
 import typer
 from deltalake import DeltaTable
 from rich.console import Console
 
 from benchmarks.ivm import PAPERS, RESULTS
-from benchmarks.measure import measured, tree
+from benchmarks.measure import measured, stack_cpu
 from benchmarks.streams.results import VoidError
 from benchmarks.streams.running import own_settings, wait_until
 from spark_jobs.names import Layer, TableName
@@ -124,23 +123,6 @@ def by_debezium(stack: Stack, rows: int) -> tuple[float, float]:
 
     wait_until(there, seconds=SECONDS, what=f"silver has {rows:,} rows")
     return stack_cpu(stack) - before, time.monotonic() - began
-
-
-def stack_cpu(stack: Stack) -> float:
-    """CPU-seconds of the stack's processes, and of those below them that have ended."""
-    found: set[psutil.Process] = set()
-    for pid in stack.pids():
-        with suppress(psutil.Error):
-            # Programs of the stack may start processes in sessions of their own.
-            found.update(tree(psutil.Process(pid)))
-    return sum(map(own_cpu, found))
-
-
-def own_cpu(process: psutil.Process) -> float:
-    """CPU-seconds of a process, and of its children that have ended; 0 if it has ended itself."""
-    with suppress(psutil.Error):
-        return float(sum(process.cpu_times()[:4]))
-    return 0.0
 
 
 def by_jdbc(settings: Settings, folder: Path, rows: int) -> tuple[float, float]:

@@ -268,28 +268,27 @@ def _repeated(condition: exp.Or) -> list[exp.Expr]:
 
 
 def implied(condition: exp.Expr, columns: Set[str]) -> exp.Expr | None:
-    """What an OR says of these columns alone; None if one of its sides says nothing of them.
+    """What a condition says of these columns alone; None if nothing.
 
     >>> from spark_jobs.graph.dialect import parse
     >>> both = parse("(a = 1 AND b = 2 AND c) OR (a = 3 AND d)")
     >>> to_sql(implied(both, {"a", "b"}))
     '(a = 1 AND b = 2) OR a = 3'
-    >>> implied(both, {"b"}), implied(parse("a = 1"), {"a"})
+    >>> implied(both, {"b"}), implied(parse("a = 1"), {"b"})
     (None, None)
     """
+    reads = used(condition)
+    if reads <= columns:
+        return condition if reads else None
     if not isinstance(condition, exp.Or):
         return None
     sides: dict[Identity, exp.Expr] = {}
     for side in condition.flatten():
-        own = [
-            part
-            for one in conjuncts(side)
-            if (part := one if used(one) <= columns else implied(one, columns)) is not None
-            and used(part)
-        ]
+        parts = [implied(one, columns) for one in conjuncts(side)]
+        own = [one for one in parts if one is not None]
         if not own:
             return None
-        whole = exp.and_(*own) if len(own) > 1 else own[0].copy()
+        whole = exp.and_(*own)
         sides[identity(whole)] = whole
     return exp.or_(*sides.values(), copy=False)
 
