@@ -14,6 +14,9 @@ lane = $(PYTEST) $(addprefix tests/,$(2)) -m "$(1) and not long" --junitxml=buil
 ifdef PROFILE
 export TIDEMARK_PROFILE := $(PROFILE)
 endif
+# Python keeps what it compiles, wherever a container's image says otherwise: without that, each
+# process compiles every module that it imports, which doubles the CPU of a short command.
+unexport PYTHONDONTWRITEBYTECODE
 # What a profile's stack has beyond the small one's.
 NEEDS_cluster := s3
 

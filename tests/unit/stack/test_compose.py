@@ -103,6 +103,13 @@ def test_every_image_has_a_dockerfile_and_ends_as_an_ordinary_user(services) -> 
         assert users[-1] != "0" if users else base == BASE_IMAGE
 
 
+def test_images_have_compiled_modules_because_their_user_cannot_write_any() -> None:
+    built = (DOCKER / "base/Dockerfile").read_text().split("\nFROM ")[1]
+    # The environment's packages, and the project's own.
+    assert "UV_COMPILE_BYTECODE=1 sh scripts/bootstrap.sh" in built
+    assert ".venv/bin/python -m compileall -q spark_jobs dags" in built
+
+
 def test_versions_come_from_the_lock_and_the_poms_alone() -> None:
     pinned = {
         *re.findall(
