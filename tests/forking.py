@@ -11,8 +11,12 @@ from multiprocessing.context import ForkServerContext
 _IMPORTED = ["spark_jobs.rollout.apply", "spark_jobs.rollout.planning", "spark_jobs.graph.compile"]
 
 
-def forking() -> ForkServerContext:
-    """Starts processes that share no state with the tests or each other."""
+def forking(tests: str) -> ForkServerContext:
+    """Starts processes that share no state with the tests or each other.
+
+    Args:
+        tests: the module with the functions that they run, imported only once as well.
+    """
     context = get_context("forkserver")
-    context.set_forkserver_preload(_IMPORTED)
+    context.set_forkserver_preload([*_IMPORTED, tests])
     return context

@@ -54,7 +54,7 @@ def work(url: str, number: int) -> tuple[list[int], list[int], int]:
 
 def test_processes_agree_on_pins_and_share_no_sequence(control_url: str) -> None:
     # Opened by all at once, so that the migration races too.
-    with forking().Pool(PROCESSES) as pool:
+    with forking(__name__).Pool(PROCESSES) as pool:
         found = pool.starmap(work, [(control_url, number) for number in range(PROCESSES)])
     pins = [pinned for pinned, _, _ in found]
     assert all(one == pins[0] for one in pins)
