@@ -20,8 +20,8 @@ from tests.stacks import STACK_OF
 SCHEDULE = {"every_override": PERIOD, "scheduled_at_first": SCHEDULED}
 
 
-# The stack that tests share, until the last of them has ended.
-_SHARED = ExitStack()
+# The stacks that tests share, until the last of them has ended.
+_SHARED, _PLAIN = ExitStack(), ExitStack()
 
 
 @pytest.fixture(scope="session")
@@ -39,10 +39,12 @@ def stack() -> Iterator[RunningStack]:
 def pytest_runtest_teardown(
     item: pytest.Item, nextitem: pytest.Item | None
 ) -> Generator[None, None, None]:
-    """Stop the shared stack after its last test: while it idles, other tests lack its cores."""
+    """Stop a shared stack after its last test: while it idles, other tests lack its cores."""
     yield
     if shares(item) and not (nextitem and shares(nextitem)):
         _SHARED.close()
+    if not any("plain_stack" in one.fixturenames for one in later(item)):
+        _PLAIN.close()
 
 
 def shares(item: pytest.Item) -> bool:
@@ -50,10 +52,18 @@ def shares(item: pytest.Item) -> bool:
     return item.nodeid.partition("::")[0] in STACK_OF
 
 
+def later(item: pytest.Item) -> list[pytest.Function]:
+    """The tests after one, those of other processes included."""
+    items = item.session.items
+    rest = items[items.index(item) + 1 :]
+    return [one for one in rest if isinstance(one, pytest.Function)]
+
+
 @pytest.fixture(scope="session")
 def plain_stack() -> Iterator[RunningStack]:
     """A full stack as `make up` starts it by default."""
-    yield from full_stack(secured=False)
+    with _PLAIN:
+        yield _PLAIN.enter_context(contextmanager(full_stack)(secured=False))
 
 
 def full_stack(**overrides: object) -> Iterator[RunningStack]:

@@ -130,6 +130,7 @@ def test_the_verbs_of_a_sink(
 
     table.delete("user_id = 1")
     monkeypatch.setenv("TIDEMARK_KAFKA_BOOTSTRAP_SERVERS", "127.0.0.1:1")
+    monkeypatch.setattr("spark_jobs.sinks.topics.ANSWER_SECONDS", 1.0)
     with pytest.raises(ProblemsError) as caught:
         call(project, "sink", "run")
     assert [one.condition for one in caught.value.problems] == ["SINK_UNREACHABLE"]
