@@ -40,8 +40,10 @@ def running() -> Iterator[RunningStack]:
 
 
 def test_a_query_of_a_silent_spark_connect_session_is_answered(
-    running: RunningStack, filtered: Network
+    running: RunningStack, filtered: Network, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # The session sets it for the process, in which tests with a classic session follow.
+    monkeypatch.setenv("SPARK_CONNECT_MODE_ENABLED", "1")
     running.up("spark-connect")
     spark = remote_session(running.settings, connect_url(running.settings))
     assert spark.sql("SELECT 1").collect()[0][0] == 1
