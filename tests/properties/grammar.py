@@ -129,8 +129,41 @@ class Grammar:
 
     def _plain(self, depth: int, kinds: Kinds) -> str:
         text, columns = self._from(depth)
-        values = [self.write.value(columns, kind) for kind in kinds]
+        values = [
+            self._found(columns, kind)
+            if depth > 0 and kind in {FLAG, INT} and self.rng.random() < 0.2
+            else self.write.value(columns, kind)
+            for kind in kinds
+        ]
         return f"{self._select(values)} FROM {text}{self._where(columns, depth)}"
+
+    def _found(self, columns: Columns, kind: str) -> str:
+        """A value that a subquery gives."""
+        alias, write = self._alias(), self.write
+        table = self.rng.choice(sorted(self.tables))
+        names = [(f"{alias}.{name}", its) for name, its in self.tables[table].items()]
+        ours, value = (
+            self.rng.choice([name for name, its in names if its == INT]) for _ in range(2)
+        )
+        outer, source = write.value(columns, INT), f"{table} AS {alias}"
+        where = f" WHERE {write.condition(names)}" if self.rng.random() < 0.6 else ""
+        tie = f"{ours} = {write.value(columns, INT)}"
+        if kind == INT:
+            call = self.rng.choice(("COUNT(*)", f"SUM({value})", f"MIN({value})"))
+            return f"(SELECT {call} FROM {source}{where or f' WHERE {tie}'})"
+        test = f"{outer} IN (SELECT {value} FROM {source}{where})"
+        # In a condition: as a value, Spark says false where SQL and DuckDB say NULL.
+        condition = self.rng.choice(
+            [
+                test,
+                f"NOT {test}",
+                f"{test} OR {write.condition(columns)}",
+                f"NOT ({test} AND {write.condition(columns)})",
+                f"{outer} IN (SELECT {value} FROM {source}{where} GROUP BY {value})",
+                f"EXISTS (SELECT 1 FROM {source} WHERE {tie})",
+            ]
+        )
+        return f"IF({condition}, TRUE, {self.rng.choice(('FALSE', 'NULL'))})"
 
     def _distinct(self, depth: int, kinds: Kinds) -> str:
         return self._plain(depth, kinds).replace("SELECT ", "SELECT DISTINCT ", 1)

@@ -102,6 +102,7 @@ def follow(view: Maintained, contents: Sequence[Content]) -> None:
         assert maintained == computed, f"{view.sql}\nstep {number}"
 
 
+_OF_A = "SELECT a.x FROM silver.a AS a WHERE"
 _JOINED = "silver.a AS a {} silver.b AS b ON a.k = b.k"
 RULES: dict[str, tuple[MaintenanceStrategy, str]] = {
     "filter and projection": (ROWS, "SELECT a.x + 1 AS u, a.y FROM silver.a AS a WHERE a.k > 1"),
@@ -146,6 +147,60 @@ RULES: dict[str, tuple[MaintenanceStrategy, str]] = {
     ),
     "left semi join": (GROUPS, f"SELECT a.x FROM {_JOINED.format('LEFT SEMI JOIN')}"),
     "left anti join": (GROUPS, f"SELECT a.x FROM {_JOINED.format('LEFT ANTI JOIN')}"),
+    "IN and a condition, below NOT": (
+        KEPT,
+        f"{_OF_A} NOT (a.x IN (SELECT c.y FROM silver.c AS c) AND a.y > 6)",
+    ),
+    "NOT IN beside OR": (
+        KEPT,
+        f"{_OF_A} a.y > 6 OR NOT a.x IN (SELECT c.y FROM silver.c AS c)",
+    ),
+    "IN as a condition of CASE": (
+        KEPT,
+        "SELECT IF(NOT a.x IN (SELECT b.z FROM silver.b AS b), 1, 2) AS v FROM silver.a AS a",
+    ),
+    "IN as a condition of CASE, NOT IN as another": (
+        KEPT,
+        (
+            "SELECT CASE WHEN 4 IN (SELECT b.z FROM silver.b AS b WHERE b.k > 0) THEN 1 "
+            "WHEN NOT a.x IN (SELECT c.y FROM silver.c AS c) THEN 2 END AS v FROM silver.a AS a"
+        ),
+    ),
+    "IN an aggregate": (
+        KEPT,
+        f"{_OF_A} a.x IN (SELECT MAX(b.z) FROM silver.b AS b)",
+    ),
+    "IN ranks": (
+        GROUPS,
+        f"{_OF_A} a.x IN (SELECT RANK() OVER (PARTITION BY b.k ORDER BY b.z) FROM silver.b AS b)",
+    ),
+    "a count with FILTER for each row, 0 without a match": (
+        KEPT,
+        (
+            "SELECT (SELECT COUNT(*) FILTER (WHERE b.z > 1) FROM silver.b AS b "
+            "WHERE b.k = a.k) AS n FROM silver.a AS a"
+        ),
+    ),
+    "a count in an expression for each row, 0 without a match": (
+        KEPT,
+        "SELECT (SELECT COUNT(*) + 1 FROM silver.b AS b WHERE b.k = a.k) AS n FROM silver.a AS a",
+    ),
+    "IN the keys of groups": (
+        KEPT,
+        f"{_OF_A} a.k IN (SELECT b.k FROM silver.b AS b GROUP BY b.k HAVING COUNT(*) > 1)",
+    ),
+    "NOT IN a union": (
+        KEPT,
+        f"{_OF_A} a.k NOT IN (SELECT b.x FROM silver.b AS b UNION SELECT c.j FROM silver.c AS c)",
+    ),
+    "IN over two columns": (
+        GROUPS,
+        f"{_OF_A} (a.k, a.x) IN (SELECT c.j, c.y FROM silver.c AS c)",
+    ),
+    "subquery on the left of a list": (
+        KEPT,
+        f"{_OF_A} (SELECT MAX(b.z) FROM silver.b AS b) IN (4, 5)",
+    ),
     "EXISTS": (
         GROUPS,
         (
@@ -701,6 +756,61 @@ REFUSED = {
     "text in the order of arrival": (
         "ORDER_DEPENDENT",
         "SELECT a.k, LISTAGG(CAST(a.y AS STRING), ',') AS ys FROM silver.a AS a GROUP BY a.k",
+    ),
+    "subquery on the left of IN": (
+        "UNSUPPORTED_SUBQUERY",
+        f"{_OF_A} (SELECT MAX(b.z) FROM silver.b AS b) IN (SELECT c.y FROM silver.c AS c)",
+    ),
+    "IN over a column of the query around": (
+        "UNSUPPORTED_SUBQUERY",
+        f"{_OF_A} a.x IN (SELECT a.y FROM silver.c AS c)",
+    ),
+    "IN over two columns in an OR": (
+        "UNSUPPORTED_SUBQUERY",
+        f"{_OF_A} a.y > 1 OR (a.k, a.x) IN (SELECT c.j, c.y FROM silver.c AS c)",
+    ),
+    "NOT IN as a value": (
+        "UNSUPPORTED_SUBQUERY",
+        "SELECT NOT a.x IN (SELECT c.y FROM silver.c AS c) AS v FROM silver.a AS a",
+    ),
+    "IN that is compared": (
+        "UNSUPPORTED_SUBQUERY",
+        f"{_OF_A} (a.x IN (SELECT c.y FROM silver.c AS c)) = (a.y > 1)",
+    ),
+    "IN that CASE compares": (
+        "UNSUPPORTED_SUBQUERY",
+        (
+            "SELECT CASE a.y > 1 WHEN a.x IN (SELECT c.y FROM silver.c AS c) THEN 1 END AS v "
+            "FROM silver.a AS a"
+        ),
+    ),
+    "NOT IN beside OR, correlated": (
+        "UNSUPPORTED_SUBQUERY",
+        f"{_OF_A} a.y > 1 OR NOT a.x IN (SELECT c.y FROM silver.c AS c WHERE c.j = a.k)",
+    ),
+    "count IN, as a value": (
+        "UNSUPPORTED_CLAUSE",
+        "SELECT COUNT(*) IN (SELECT c.y FROM silver.c AS c) AS v FROM silver.a AS a GROUP BY a.k",
+    ),
+    "scalar subquery that computes with a column of the query around": (
+        "UNSUPPORTED_SUBQUERY",
+        "SELECT (SELECT MAX(b.z + a.x) FROM silver.b AS b WHERE b.k = a.k) AS v FROM silver.a AS a",
+    ),
+    "scalar subquery with a condition on the row around alone": (
+        "UNSUPPORTED_SUBQUERY",
+        "SELECT (SELECT MAX(b.z) FROM silver.b AS b WHERE a.k = 1) AS v FROM silver.a AS a",
+    ),
+    "scalar subquery of an equality that mixes both rows": (
+        "UNSUPPORTED_SUBQUERY",
+        "SELECT (SELECT MAX(b.z) FROM silver.b AS b WHERE b.x + a.k = a.y) AS v FROM silver.a AS a",
+    ),
+    "scalar subquery of an equality that mixes both rows on the right": (
+        "UNSUPPORTED_SUBQUERY",
+        "SELECT (SELECT MAX(b.z) FROM silver.b AS b WHERE b.x = b.z + a.k) AS v FROM silver.a AS a",
+    ),
+    "VALUES as a scalar subquery": (
+        "UNSUPPORTED_SUBQUERY",
+        "SELECT a.x, (VALUES (1)) AS one FROM silver.a AS a",
     ),
     "clock in the result": (
         "CLOCK_OUTSIDE_WHERE",

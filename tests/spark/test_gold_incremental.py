@@ -81,6 +81,10 @@ VIEWS = {
     "ORDER BY o.order_id DESC, o.price DESC LIMIT 1) AS price, "
     "d.users FROM silver.people AS u CROSS JOIN "
     "(SELECT COUNT(DISTINCT o.user_id) AS users FROM silver.sales AS o) AS d",
+    # Spark says false where a NULL is compared.
+    "found_in": "SELECT u.user_id, u.user_id IN (SELECT o.user_id FROM silver.sales AS o) AS buys, "
+    "IF(NOT u.user_id IN (SELECT o.amount FROM silver.sales AS o), 1, 0) AS free "
+    "FROM silver.people AS u",
 }
 
 

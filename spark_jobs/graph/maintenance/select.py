@@ -152,15 +152,15 @@ def _subqueries(
 ) -> tuple[Node, _Clauses]:
     """Join the scalar subqueries of the clauses after FROM to its rows."""
 
-    def joined(expression: exp.Expr) -> exp.Expr:
+    def joined(expression: exp.Expr, *, condition: bool = False) -> exp.Expr:
         nonlocal node
         if not expression.find(exp.Query):
             return expression
-        node, value = scalars(builder, node, expression, scope)
+        node, value = scalars(builder, node, expression, scope, condition=condition)
         return value
 
     outputs = [joined(one) for one in clauses.outputs]
-    having = joined(clauses.having) if clauses.having is not None else None
+    having = joined(clauses.having, condition=True) if clauses.having is not None else None
     return node, _Clauses(outputs, having, clauses.qualify, clauses.order)
 
 

@@ -47,18 +47,30 @@ def where(builder: Builder, node: Node, condition: exp.Expr | None, scope: Scope
 
 
 def scalars(
-    builder: Builder, node: Node, expression: exp.Expr, scope: Scope
+    builder: Builder, node: Node, expression: exp.Expr, scope: Scope, *, condition: bool
 ) -> tuple[Node, exp.Expr]:
-    """Join the scalar subqueries of an expression to a node, and replace them by columns.
+    """Join the subqueries of an expression to a node, and replace them by columns.
 
     The new columns have no table and use the tree's names; other columns stay as written.
+
+    Args:
+        builder: builds the tree.
+        node: the rows for which the expression is computed.
+        expression: with subqueries.
+        scope: the names of the query.
+        condition: whether the expression is one, in which NULL and false are alike.
+
+    Raises:
+        NotIncrementalError: a subquery has no rule.
     """
     holder = exp.Paren(this=expression.copy())
     for found in _outermost(holder):
         if isinstance(found, exp.Subquery):
             node, value = _scalar(builder, node, found.this, scope)
+        elif isinstance(found, exp.Exists):
+            node, value = _exists(builder, node, found, scope)
         else:
-            node, value = _mark(builder, node, found, scope)
+            node, value = _in(builder, node, found, scope, condition=condition)
         found.replace(exp.paren(value, copy=False))
     return node, holder.this
 
@@ -81,20 +93,18 @@ def _conjunct(builder: Builder, node: Node, condition: exp.Expr, scope: Scope) -
         right, conditions, _ = _matching(builder, inside.this, scope, outputs=False)
         return LeftJoin(node, right, all_of(conditions), side)
     if isinstance(inside, exp.In) and inside.args.get("query"):
-        return _in(builder, node, inside, scope, side)
-    node, rewritten = scalars(builder, node, condition, scope)
+        return _joined_by_in(builder, node, inside, scope, side)
+    node, rewritten = scalars(builder, node, condition, scope, condition=True)
     return push(node, _rewrite(rewritten, scope, node))
 
 
-def _in(builder: Builder, node: Node, test: exp.In, scope: Scope, side: Side) -> Node:
+def _joined_by_in(builder: Builder, node: Node, test: exp.In, scope: Scope, side: Side) -> Node:
     query = test.args["query"]
     right, conditions, outputs = _matching(builder, query.unnest(), scope, outputs=True)
     if test.this.find(exp.Query):
         raise unsupported(test, "a subquery on the left of IN")
     left = test.this.unnest()
     values = left.expressions if isinstance(left, exp.Tuple) else [test.this]
-    if len(values) != len(outputs):
-        raise unsupported(test, "IN over another number of columns")
     equal = all_of(
         [
             exp.EQ(this=exp.paren(scope.rewrite(value)), expression=output.copy())
@@ -194,21 +204,91 @@ def _only(value: exp.Expr) -> exp.Expr:
     return exp.func("IF", many, failure, exp.Max(this=value))
 
 
-def _mark(builder: Builder, node: Node, test: exp.Expr, scope: Scope) -> tuple[Node, exp.Expr]:
-    """Join a Boolean column for a test below OR, or for EXISTS anywhere in an expression."""
-    if isinstance(test, exp.Exists):
-        right, outer, _ = _matching(builder, test.this, scope, outputs=False)
+def _exists(builder: Builder, node: Node, test: exp.Exists, scope: Scope) -> tuple[Node, exp.Expr]:
+    """Join a Boolean column for EXISTS below OR, or anywhere in an expression."""
+    right, outer, _ = _matching(builder, test.this, scope, outputs=False)
+    return _mark(builder, node, right, outer, test)
+
+
+def _in(
+    builder: Builder, node: Node, test: exp.Expr, scope: Scope, *, condition: bool
+) -> tuple[Node, exp.Expr]:
+    """Join the columns of IN's value inside of an expression.
+
+    Where SQL says NULL, Spark says false, and for NOT IN false as well. That is the same in a
+    condition. A value that is not negated is followed as Spark computes it; other values depend on
+    what Spark's optimizer does first.
+    """
+    negated, below, above = False, test, test.parent
+    while isinstance(above, exp.Paren | exp.And | exp.Or | exp.Not):
+        negated = negated or isinstance(above, exp.Not)
+        below, above = above, above.parent
+    if isinstance(above, exp.If):
+        # CASE x WHEN y compares.
+        case = above.parent if isinstance(above.parent, exp.Case) else None
+        decides = above.this is below and (case is None or case.this is None)
     else:
-        # It is NULL or false if nothing equal is found: only a condition treats these alike.
-        above = test.parent
-        while isinstance(above, exp.Paren | exp.And | exp.Or):
-            above = above.parent
-        if above is not None:
-            raise unsupported(test, "IN with a subquery inside of an expression")
-        right, outer, columns = _matching(builder, test.args["query"].unnest(), scope, outputs=True)
-        if len(columns) != 1 or test.this.find(exp.Query):
-            raise unsupported(test, "IN over several columns in an OR")
-        outer.append(exp.EQ(this=scope.rewrite(test.this), expression=columns[0]))
+        decides = above is None and (condition or not negated)
+    if not decides:
+        raise unsupported(test, "IN with a subquery inside of an expression")
+    return (_in_or_unknown if negated else _is_in)(builder, node, test, scope)
+
+
+def _is_in(builder: Builder, node: Node, test: exp.Expr, scope: Scope) -> tuple[Node, exp.Expr]:
+    """Join a Boolean column for IN, false instead of NULL."""
+    right, outer, column = _one_column(builder, test, scope)
+    equal = exp.EQ(this=scope.rewrite(test.this), expression=column)
+    return _mark(builder, node, right, [*outer, equal], test)
+
+
+def _in_or_unknown(
+    builder: Builder, node: Node, test: exp.Expr, scope: Scope
+) -> tuple[Node, exp.Expr]:
+    """Join the columns of IN's value in SQL: NULL if nothing is equal, but a NULL is compared."""
+    right, outer, column = _one_column(builder, test, scope)
+    if outer:
+        raise unsupported(test, "IN with a correlated subquery inside of an expression")
+    rows, filled = builder.names.fresh("rows"), builder.names.fresh("filled")
+    calls: tuple[Named, ...] = (
+        (rows, exp.Count(this=exp.Star(), big_int=True)),
+        (filled, exp.Count(this=column, big_int=True)),
+    )
+    node = inner(node, Aggregate(right, (), calls), [])
+    node, found = _is_in(builder, node, test, scope)
+    left = exp.paren(scope.rewrite(test.this), copy=False)
+    unknown = exp.or_(
+        exp.Is(this=left, expression=exp.null()),
+        exp.LT(this=named(filled), expression=named(rows)),
+        copy=False,
+    )
+    none = exp.EQ(this=named(rows), expression=exp.Literal.number(0))
+    value = (
+        exp.Case()
+        .when(found, exp.true())
+        .when(none, exp.false())
+        .when(unknown, exp.null())
+        .else_(exp.false())
+    )
+    return node, value
+
+
+def _one_column(
+    builder: Builder, test: exp.Expr, scope: Scope
+) -> tuple[Node, list[exp.Expr], exp.Expr]:
+    """The right side of IN below another operator: rows, conditions on the outer row, its column.
+
+    It is built anew at each call, with names of its own.
+    """
+    right, outer, columns = _matching(builder, test.args["query"].unnest(), scope, outputs=True)
+    if len(columns) != 1 or test.this.find(exp.Query):
+        raise unsupported(test, "IN over several columns inside of an expression")
+    return right, outer, columns[0]
+
+
+def _mark(
+    builder: Builder, node: Node, right: Node, outer: list[exp.Expr], test: exp.Expr
+) -> tuple[Node, exp.Expr]:
+    """Join a column that says whether there are rows that meet the conditions on the outer row."""
     keys, pairs = _group(builder, outer, right, test)
     if not keys:
         count = builder.names.fresh("rows")

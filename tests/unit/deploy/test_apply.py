@@ -262,7 +262,8 @@ def test_a_killed_apply_continues(settings: Settings, point: str) -> None:
     write_project(settings.project_dir, EACH)
     for file in GONE:
         (settings.project_dir / file).unlink()
-    process = forking(__name__).Process(target=killed, args=(settings.state, settings.project_dir, point))
+    words = (settings.state, settings.project_dir, point)
+    process = forking(__name__).Process(target=killed, args=words)
     process.start()
     process.join(60)
     assert process.exitcode == EXIT_CODE
