@@ -91,8 +91,8 @@ docs: setup ## Build the documentation and the data dictionary: site/index.html
 test: setup ## The whole suite, end-to-end tests included
 	@$(MAKE) --no-print-directory lint test-unit test-spark test-dags e2e
 
-test-unit: ## Tests without Java
-	$(call lane,unit,unit golden properties walk) -n $(WORKERS)
+test-unit: ## Tests without Java, in WORKERS + 1 processes, because some of them wait
+	$(call lane,unit,unit golden properties walk) -n $$(($(WORKERS) + 1))
 
 test-spark: ## Tests on local Spark sessions, one for each of WORKERS=2 processes
 	$(call lane,spark,spark tpch properties) -n $(WORKERS) --dist loadscope --no-loadscope-reorder
