@@ -777,6 +777,17 @@ REFUSED = {
         "UNSUPPORTED_SUBQUERY",
         f"{_OF_A} (a.x IN (SELECT c.y FROM silver.c AS c)) = (a.y > 1)",
     ),
+    "IN as a branch of IF": (
+        "UNSUPPORTED_SUBQUERY",
+        "SELECT IF(a.y > 1, a.x IN (SELECT c.y FROM silver.c AS c), FALSE) AS v FROM silver.a AS a",
+    ),
+    "subquery on the left of IN, beside OR": (
+        "UNSUPPORTED_SUBQUERY",
+        (
+            f"{_OF_A} a.y > 1 OR (SELECT MAX(b.z) FROM silver.b AS b) "
+            "IN (SELECT c.y FROM silver.c AS c)"
+        ),
+    ),
     "IN that CASE compares": (
         "UNSUPPORTED_SUBQUERY",
         (
