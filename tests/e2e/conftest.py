@@ -43,7 +43,8 @@ def pytest_runtest_teardown(
     yield
     if shares(item) and not (nextitem and shares(nextitem)):
         _SHARED.close()
-    if not any("plain_stack" in one.fixturenames for one in later(item)):
+    items = item.session.items
+    if not any(map(needs_plain, items[items.index(item) + 1 :])):
         _PLAIN.close()
 
 
@@ -52,11 +53,12 @@ def shares(item: pytest.Item) -> bool:
     return item.nodeid.partition("::")[0] in STACK_OF
 
 
-def later(item: pytest.Item) -> list[pytest.Function]:
-    """The tests after one, those of other processes included."""
-    items = item.session.items
-    rest = items[items.index(item) + 1 :]
-    return [one for one in rest if isinstance(one, pytest.Function)]
+def needs_plain(item: pytest.Item) -> bool:
+    """Whether a test uses the plain stack, which a fixture may name as its parameter."""
+    if not isinstance(item, pytest.Function):
+        return False
+    parameters = item.callspec.params.values() if hasattr(item, "callspec") else ()
+    return "plain_stack" in {*item.fixturenames, *map(str, parameters)}
 
 
 @pytest.fixture(scope="session")

@@ -155,7 +155,7 @@ RULES: dict[str, tuple[MaintenanceStrategy, str]] = {
         KEPT,
         f"{_OF_A} a.y > 6 OR NOT a.x IN (SELECT c.y FROM silver.c AS c)",
     ),
-    "IN as a condition of CASE": (
+    "NOT IN as a condition of IF": (
         KEPT,
         "SELECT IF(NOT a.x IN (SELECT b.z FROM silver.b AS b), 1, 2) AS v FROM silver.a AS a",
     ),
