@@ -45,7 +45,8 @@ class Part:
 def tests(name: str, minutes: int, *options: str, **environment: str) -> Part:
     """A part that runs pytest and writes a file with durations."""
     durations = f"--junitxml={DURATIONS}/long-{name}.xml"
-    return Part(name, minutes, (".venv/bin/pytest", durations, *options), environment)
+    command = (".venv/bin/pytest", durations, "--any-duration", *options)
+    return Part(name, minutes, command, environment)
 
 
 def target(name: str, minutes: int, **environment: str) -> Part:

@@ -4,7 +4,8 @@ Judged is what a test takes itself: its call and its own setup. Fixtures that te
 recorded apart, with their names. A test is slow when it computes for more than ``LIMIT`` seconds,
 its child processes included, or lasts longer than that on a machine that is not overloaded. A slow
 test is named at the end of the run. From ``FAILS`` times the limit on it fails the run: a shared
-machine may be slower by less than that.
+machine may be slower by less than that. With ``--any-duration``, as in the long tier, no test is
+judged.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import yaml
 
 LIMIT = 20.0
 FAILS = 5
+ANY_DURATION = "--any-duration"
 REASONS = Path(__file__).with_name("slow.yml")
 TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -129,6 +131,8 @@ class Timing:
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        if session.config.getoption(ANY_DURATION):
+            self.slow = []
         reasons = yaml.safe_load(REASONS.read_text("utf-8"))
         self.slow = [one for one in self.slow if reason_of(one[0], reasons) is None]
         failing = any(max(one.cpu, one.wall) > FAILS * LIMIT for _, one in self.slow)
@@ -143,6 +147,12 @@ class Timing:
                 terminalreporter.write_line(line)
             hint = "Make them faster, mark them `long`, or give a reason in tests/slow.yml."
             terminalreporter.write_line(hint)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        ANY_DURATION, action="store_true", help="do not name tests that take long, nor fail"
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:

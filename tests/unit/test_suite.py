@@ -86,20 +86,25 @@ def test_seconds_of_children_that_run_count() -> None:
 
 
 @pytest.mark.parametrize(
-    ("reasons", "code"),
+    ("reasons", "more", "code"),
     [
-        ("{}", pytest.ExitCode.TESTS_FAILED),
-        ("test_what.py::test_sleep: waits", pytest.ExitCode.OK),
-        ("test_what.py::test_sleep[0]: waits", pytest.ExitCode.TESTS_FAILED),
+        ("{}", [], pytest.ExitCode.TESTS_FAILED),
+        ("test_what.py::test_sleep: waits", [], pytest.ExitCode.OK),
+        ("test_what.py::test_sleep[0]: waits", [], pytest.ExitCode.TESTS_FAILED),
+        ("{}", [timing.ANY_DURATION], pytest.ExitCode.OK),
     ],
 )
 def test_a_slow_test_without_a_reason_fails_the_run(
-    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, reasons: str, code: pytest.ExitCode
+    pytester: pytest.Pytester,
+    monkeypatch: pytest.MonkeyPatch,
+    reasons: str,
+    more: list[str],
+    code: pytest.ExitCode,
 ) -> None:
     listed, file = pytester.path / "slow.yml", pytester.path / "build/durations/some.xml"
     listed.write_text(reasons, "utf-8")
     pytester.makepyfile(test_what=ASLEEP)
-    options = ("-p", "tests.timing", "-p", "no:randomly", f"--junitxml={file}")
+    options = ("-p", "tests.timing", "-p", "no:randomly", f"--junitxml={file}", *more)
     # For the run within only: this one is measured too.
     with monkeypatch.context() as patch:
         patch.setattr(timing, "LIMIT", 0.2)
