@@ -112,7 +112,7 @@ walk: ## Ten minutes of random work and faults on a separate stack (OPTIONS="--s
 	@$(PYTHON) -m tests.walk $(OPTIONS)
 
 mutants: ## Mutation tests of the maintenance of views (OPTIONS="--sample 300 --seed 7")
-	@$(PYTHON) scripts/mutants.py $(OPTIONS)
+	@$(PYTHON) scripts/mutants.py --workers $(WORKERS) $(OPTIONS)
 
 durations: ## Show the duration of the last run of each test suite
 	@$(PYTHON) scripts/durations.py

@@ -14,15 +14,17 @@ import importlib
 import json
 import os
 import random
+import select
 import signal
 import sys
 import time
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from types import CodeType, FrameType
-from typing import Any
+from typing import Any, TextIO
 
 from faults import ROOT, Loader, Mutant, mutants
 
@@ -62,11 +64,30 @@ BEFORE = (
 SECONDS_OF_CHECK, SECONDS_OF_MUTANT = 10, 15
 
 
-def split_off(work: Any) -> Any:
-    """The result of a function in a forked process; None if the process dies."""
+@dataclass(frozen=True)
+class Child:
+    """A forked process.
+
+    Attributes:
+        pipe: gets the process's result as JSON; empty if it dies.
+    """
+
+    process: int
+    pipe: TextIO
+
+    def result(self) -> Any:
+        """Wait for the process; None if it died."""
+        with self.pipe:
+            text = self.pipe.read()
+        os.waitpid(self.process, 0)
+        return json.loads(text) if text else None
+
+
+def split_off(work: Callable[[], Any]) -> Child:
+    """Run a function in a forked process."""
     reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
+    process = os.fork()
+    if process == 0:
         os.close(reading)
         quiet = os.open(os.devnull, os.O_WRONLY)
         os.dup2(quiet, 1)
@@ -76,10 +97,7 @@ def split_off(work: Any) -> Any:
             pipe.flush()
             os._exit(0)
     os.close(writing)
-    with os.fdopen(reading, encoding="utf-8") as pipe:
-        text = pipe.read()
-    os.waitpid(child, 0)
-    return json.loads(text) if text else None
+    return Child(process, os.fdopen(reading, encoding="utf-8"))
 
 
 def covered(known: Sequence[str]) -> dict[str, Any]:
@@ -164,6 +182,7 @@ def main() -> int:
     parser.add_argument("--sample", type=int, default=0, help="only so many, drawn by the seed")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--minutes", type=float, default=80, help="stop after; run again to go on")
+    parser.add_argument("--workers", type=int, default=2, help="mutants at the same time")
     parser.add_argument(
         "--again", action="store_true", help="try with all checks those that nobody saw"
     )
@@ -194,7 +213,7 @@ def main() -> int:
             if known and not known["by"] and known.get("tests") != tests():
                 state["results"].pop(one.key)
     until = time.monotonic() + 60 * options.minutes
-    run(chosen, state, reached, until, hasty=not options.again)
+    run(chosen, state, reached, until, workers=options.workers, hasty=not options.again)
     return report(chosen, state["results"])
 
 
@@ -204,7 +223,7 @@ def reached_by(state: dict[str, Any]) -> dict[str, Any]:
     version = hashlib.sha256(b"".join(one.read_bytes() for one in paths)).hexdigest()
     if state.get("version") != version:
         state |= {"version": version, "reached": {}}
-    found = split_off(lambda: covered(list(state["reached"])))
+    found = split_off(lambda: covered(list(state["reached"]))).result()
     if found is None:
         raise SystemExit("a check fails without any mutant: run tests/properties")
     state["reached"] |= found
@@ -232,33 +251,40 @@ def run(
     reached: dict[str, Any],
     until: float,
     *,
+    workers: int,
     hasty: bool,
 ) -> None:
     """Run each mutant; checks that detected another mutant of the module come first."""
     kills: Counter[tuple[str, str]] = Counter()
-    for number, mutant in enumerate(chosen, 1):
-        if mutant.key in state["results"]:
-            continue
-        if time.monotonic() > until:
-            return
-        names = [
-            name
-            for name, one in reached.items()
-            if (lines := one["lines"].get(mutant.file))
-            and (mutant.at_import or mutant.line in lines)
-        ]
-        names.sort(key=lambda n: (-kills[mutant.file, n], reached[n]["seconds"]))
-        by = split_off(lambda m=mutant, n=names: seen_by(m, n, hasty=hasty))
-        by = "crash" if by is None else by
-        kills[mutant.file, by] += 1
-        state["results"][mutant.key] = {"by": by, "checks": len(names)}
-        if not hasty:
-            state["results"][mutant.key]["tests"] = tests()
-        write(state)
-        if not by:
-            print(
-                f"{number}: {mutant.file}:{mutant.line} ({len(names)}): {mutant.what}", flush=True
-            )
+    waiting = [m for m in chosen if m.key not in state["results"]]
+    running: dict[TextIO, tuple[Mutant, int, Child]] = {}
+    while running or (waiting and time.monotonic() < until):
+        while waiting and len(running) < workers and time.monotonic() < until:
+            mutant = waiting.pop(0)
+            names = reaching(mutant, reached)
+            names.sort(key=lambda n, f=mutant.file: (-kills[f, n], reached[n]["seconds"]))
+            child = split_off(lambda m=mutant, n=names: seen_by(m, n, hasty=hasty))
+            running[child.pipe] = (mutant, len(names), child)
+        for pipe in select.select(list(running), [], [])[0]:
+            mutant, checks, child = running.pop(pipe)
+            by = child.result()
+            by = "crash" if by is None else by
+            kills[mutant.file, by] += 1
+            state["results"][mutant.key] = {"by": by, "checks": checks}
+            if not hasty:
+                state["results"][mutant.key]["tests"] = tests()
+            write(state)
+            if not by:
+                print(f"{mutant.file}:{mutant.line} ({checks}): {mutant.what}", flush=True)
+
+
+def reaching(mutant: Mutant, reached: dict[str, Any]) -> list[str]:
+    """The checks that reach a mutant's line."""
+    return [
+        name
+        for name, one in reached.items()
+        if (lines := one["lines"].get(mutant.file)) and (mutant.at_import or mutant.line in lines)
+    ]
 
 
 def write(state: dict[str, Any]) -> None:

@@ -193,6 +193,13 @@ RULES: dict[str, tuple[MaintenanceStrategy, str]] = {
         KEPT,
         f"{_OF_A} a.k NOT IN (SELECT b.x FROM silver.b AS b UNION SELECT c.j FROM silver.c AS c)",
     ),
+    "union as a scalar subquery": (
+        KEPT,
+        (
+            f"{_OF_A} a.x > (SELECT MAX(b.z) FROM silver.b AS b "
+            "UNION SELECT MAX(b.z) FROM silver.b AS b)"
+        ),
+    ),
     "IN over two columns": (
         GROUPS,
         f"{_OF_A} (a.k, a.x) IN (SELECT c.j, c.y FROM silver.c AS c)",
