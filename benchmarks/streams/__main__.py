@@ -18,16 +18,16 @@ import typer
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from benchmarks.ivm import PAPERS, RESULTS, Engines
+from benchmarks.ivm import PAPERS, RESULTS
 from benchmarks.records import run_facts
 from benchmarks.streams.flink import VERSION, FlinkMissingError, installed
 from benchmarks.streams.report import NAME, write_report
-from benchmarks.streams.results import Pace, Peer, Results, VoidError
+from benchmarks.streams.results import Engines, Pace, Peer, Results, VoidError
 from benchmarks.streams.running import BenchmarkStuckError
 from benchmarks.streams.sections import Bench
 from benchmarks.streams.steady import steady
 from spark_jobs.errors import LakehouseError
-from spark_jobs.sections import Engine, SparkSettings, StreamSettings
+from spark_jobs.sections import SparkSettings, StreamSettings
 
 
 class SectionName(StrEnum):
@@ -49,8 +49,8 @@ def main(
         typer.Option(help="Triggers of bronze, silver and gold, such as 5,5,5; in seconds."),
     ] = None,
     engine: Annotated[
-        Engines, typer.Option(help="The settings streams.engine and gold.engine.")
-    ] = Engines.BOTH,
+        list[Engines] | None, typer.Option(help="The settings streams.engine and gold.engine.")
+    ] = None,
     events: Annotated[int, typer.Option(min=1, help="To take in.")] = 5_000_000,
     counted: Annotated[int, typer.Option(min=1, help="To count, beside the peer.")] = 1_000_000,
     rate: Annotated[int, typer.Option(min=1, help="Events a second.")] = 10_000,
@@ -75,7 +75,7 @@ def main(
         # The memory of the application is read from its metrics at this address.
         conf={"spark.ui.enabled": "true"},
     )
-    paces = [_pace(one, by) for one in pace or [_default_pace()] for by in engine.each]
+    paces = [_pace(one, by) for one in pace or [_default_pace()] for by in engine or Engines]
     console = Console(stderr=True)
     signal.signal(signal.SIGTERM, _interrupt)
     found = Results.read(results / f"{NAME}.json")
@@ -135,7 +135,7 @@ def _default_pace() -> str:
     return ",".join(map(str, seconds))
 
 
-def _pace(text: str, engine: Engine) -> Pace:
+def _pace(text: str, engine: Engines) -> Pace:
     try:
         bronze, silver, gold = map(float, text.split(","))
     except ValueError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import StrEnum
 from pathlib import Path
 from typing import Generic, Self, TypeVar
 
@@ -11,7 +12,6 @@ from pydantic import BaseModel, ConfigDict
 
 from benchmarks.measure import Cost
 from benchmarks.records import Facts
-from spark_jobs.sections import Engine
 
 Found = TypeVar("Found")
 
@@ -67,14 +67,24 @@ class Memory(_Frozen):
         return cls(peak=max(size for _, size in samples), growth_per_minute=round(growth))
 
 
+class Engines(StrEnum):
+    """The settings ``streams.engine`` and ``gold.engine`` of a run."""
+
+    # Both of them.
+    SPARK = "spark"
+    AUTO = "auto"
+    # Neither is set.
+    DEFAULTS = "defaults"
+
+
 class Pace(_Frozen):
-    """The triggers of a run, in seconds, and the engine of its streams and of gold."""
+    """The triggers of a run, in seconds, and the engines of its streams and of gold."""
 
     bronze: float
     silver: float
     gold: float
     # Results of earlier releases do not name it.
-    engine: Engine = Engine.AUTO
+    engine: Engines = Engines.AUTO
 
     def __str__(self) -> str:
         return f"{self.bronze:g} / {self.silver:g} / {self.gold:g} s, {self.engine}"

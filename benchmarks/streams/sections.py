@@ -18,12 +18,22 @@ from benchmarks.streams.arrivals import arrivals, delays, delays_through, public
 from benchmarks.streams.flink import Flink, FlinkMissingError, Windows
 from benchmarks.streams.load import EVENT_BYTES, send_all, send_at
 from benchmarks.streams.project import BRONZE, GOLD, SILVER, write_bronze, write_chain
-from benchmarks.streams.results import Chain, Ingest, Memory, Pace, Peer, Spread, Upserts, VoidError
+from benchmarks.streams.results import (
+    Chain,
+    Engines,
+    Ingest,
+    Memory,
+    Pace,
+    Peer,
+    Spread,
+    Upserts,
+    VoidError,
+)
 from benchmarks.streams.running import application, broker, own_settings, wait_until
 from benchmarks.streams.upserts import measure_upserts
 from benchmarks.tpch.compare import delta_rows
 from spark_jobs.names import BronzeColumn, TableName
-from spark_jobs.sections import SparkSettings, StreamSettings
+from spark_jobs.sections import Engine, SparkSettings, StreamSettings
 from spark_jobs.settings import Settings
 from spark_jobs.storage import log
 from spark_jobs.storage.lake import Lake
@@ -56,7 +66,9 @@ class Bench:
                 silver_trigger_seconds=pace.silver,
                 gold_trigger_seconds=pace.gold,
             )
-            settings = own_settings(Path(name), self.spark, streams).with_engine(pace.engine)
+            settings = own_settings(Path(name), self.spark, streams)
+            if pace.engine is not Engines.DEFAULTS:
+                settings = settings.with_engine(Engine(pace.engine))
             with broker(settings):
                 yield settings
 
