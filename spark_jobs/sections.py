@@ -101,10 +101,10 @@ class StreamSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    bronze_trigger_seconds: float = Field(default=5, gt=0)
+    bronze_trigger_seconds: float = Field(default=2, gt=0)
     # Interval at which silver checks for commits of bronze. Bronze's trigger limits the number of
     # batches; a check without a new commit takes about a millisecond of CPU.
-    silver_trigger_seconds: float = Field(default=1, gt=0)
+    silver_trigger_seconds: float = Field(default=0.5, gt=0)
     # Minimum time between the starts of two passes over the continuous gold views. A view whose
     # inputs have not changed for longer is refreshed at once.
     gold_trigger_seconds: float = Field(default=5, gt=0)
