@@ -249,6 +249,9 @@ class MaintenanceSettings(BaseModel):
     # `tidemark maintain` removes files that no version of the last days needs. Files that a stream,
     # a sink, a view or a run has not read yet are kept longer.
     retention_days: float = Field(default=7, gt=0)
+    # Of a table that commits more often in that time, only so many versions stay readable. Everyone
+    # who opens or writes a table lists its log, and a stream makes thousands of commits a day.
+    log_commits: int = Field(default=10_000, ge=100)
     # Older attempts and verifications are deleted from the control database, and older counts of
     # silver batches are aggregated; the newest always stay.
     ledger_days: float = Field(default=90, gt=0)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Annotated
 
@@ -36,6 +36,7 @@ class Cleaned:
         files: number of obsolete files before.
         removed: number of removed files.
         bytes: size of the removed files.
+        entries: number of removed files of the log.
         why: why more files were kept than the retention requires.
     """
 
@@ -43,7 +44,22 @@ class Cleaned:
     files: int
     removed: int = 0
     bytes: int = 0
+    entries: int = 0
     why: str = ""
+
+
+@dataclass(frozen=True)
+class _Limits:
+    """What may be removed.
+
+    Attributes:
+        retained: start of the retention.
+        versions: number of versions that stay readable within it.
+    """
+
+    retained: datetime
+    versions: int
+    dry_run: bool
 
 
 @dataclass
@@ -65,6 +81,9 @@ def maintain(
         list[str] | None,
         typer.Argument(help="Tables, for instance silver.orders. Default: all, and the ledger."),
     ] = None,
+    logs: Annotated[
+        bool, typer.Option("--logs", help="Only delete unneeded entries of the tables' logs.")
+    ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only show what would be deleted.")
     ] = False,
@@ -74,7 +93,7 @@ def maintain(
     from spark_jobs.state.types import utc_now
 
     with open_project(context) as project:
-        done = run_maintenance(project, tables or [], dry_run=dry_run, now=utc_now())
+        done = run_maintenance(project, tables or [], logs=logs, dry_run=dry_run, now=utc_now())
     if as_json:
         typer.echo(json.dumps(asdict(done), indent=2, default=str))
         return
@@ -98,9 +117,11 @@ def maintain(
 
 
 def run_maintenance(
-    project: OpenProject, names: list[str], *, dry_run: bool, now: datetime
+    project: OpenProject, names: list[str], *, logs: bool, dry_run: bool, now: datetime
 ) -> Maintenance:
     """Maintain the named tables; with no names for all of them, staged results and the ledger.
+
+    With ``logs``, only the logs of the tables.
 
     Raises:
         TableUnknownError: a name that no table of this project has.
@@ -115,20 +136,26 @@ def run_maintenance(
     for need in needs_of(project, now=now):
         needs[need.table].append(need)
     maintenance = project.settings.maintenance
-    retained = now - timedelta(days=maintenance.retention_days)
+    limits = _Limits(
+        retained=now - timedelta(days=maintenance.retention_days),
+        versions=maintenance.log_commits,
+        dry_run=dry_run,
+    )
     done = Maintenance(dry_run)
-    done.expired = list(expire_tables(project, names or places, dry_run=dry_run, now=now))
-    if not dry_run:
+    if not logs:
+        done.expired = list(expire_tables(project, names or places, dry_run=dry_run, now=now))
+    if not logs and not dry_run:
         done.copies = _delete_copies(project)
         done.clustered = list(cluster_tables(project, names or places.keys()))
     for name in names or sorted(places):
         for table, location in places[name]:
             # Only the current version of helper tables is read, and never their change feed.
             mine = needs[name] if table == name else []
-            cleaned = _clean(table, location, mine, retained=retained, dry_run=dry_run, now=now)
-            if cleaned is not None:
-                done.tables.append(cleaned)
-    if not names:
+            files = None if logs else _clean(table, location, mine, limits, now=now)
+            entries = _clean_log(location, mine, limits)
+            if files is not None or entries:
+                done.tables.append(replace(files or Cleaned(table, 0), entries=entries))
+    if not names and not logs:
         done.staged = list(_expire_staged(project, dry_run=dry_run, now=now))
         before = now - timedelta(days=maintenance.ledger_days)
         done.trimmed = project.store.trim(before=before, dry_run=dry_run)
@@ -139,12 +166,14 @@ def cleaned_table(done: Maintenance) -> Table:
     """One row per table and per expired staged result."""
     table = FittedTable(title="dry run: nothing was removed" if done.dry_run else None)
     table.add_column("table", overflow="fold")
-    for name in ("files", "after", "freed"):
+    for name in ("files", "after", "freed", "log files freed"):
         table.add_column(name, justify="right")
     table.add_column("kept for", overflow="fold")
     for one in [*done.tables, *done.staged]:
         freed = f"{one.bytes:,} B" if one.bytes else ""
-        table.add_row(one.table, f"{one.files:,}", f"{one.files - one.removed:,}", freed, one.why)
+        entries = f"{one.entries:,}" if one.entries else ""
+        left = f"{one.files - one.removed:,}"
+        table.add_row(one.table, f"{one.files:,}", left, freed, entries, one.why)
     return table
 
 
@@ -185,13 +214,7 @@ def _below(root: str, location: str) -> str:
 
 
 def _clean(
-    table: str,
-    location: str,
-    needs: list[Need],
-    *,
-    retained: datetime,
-    dry_run: bool,
-    now: datetime,
+    table: str, location: str, needs: list[Need], limits: _Limits, *, now: datetime
 ) -> Cleaned | None:
     """Remove a table's obsolete files; None if the table does not exist."""
     from spark_jobs.storage import cleaning, log
@@ -201,13 +224,25 @@ def _clean(
     stored = cleaning.stored_files(location)
     if not cleaning.cleanable(location):
         return Cleaned(table, len(stored), why="its files hold more than rows; use Spark's VACUUM")
-    kept = kept_since(location, needs, retained=retained)
+    kept = kept_since(location, needs, retained=limits.retained)
     if kept.since is None:
         return Cleaned(table, len(stored), why=kept.why)
     past = cleaning.past_files(location, since=kept.since, now=now) & stored.keys()
-    if not dry_run:
+    if not limits.dry_run:
         cleaning.remove_files(location, past)
-    return Cleaned(table, len(stored), len(past), cleaning.bytes_of(past, stored), kept.why)
+    freed = cleaning.bytes_of(past, stored)
+    return Cleaned(table, len(stored), len(past), freed, why=kept.why)
+
+
+def _clean_log(location: str, needs: list[Need], limits: _Limits) -> int:
+    """Remove unneeded files of a table's log; returns their number."""
+    from spark_jobs.serving.cleanup.logs import unneeded_entries
+    from spark_jobs.storage import cleaning
+
+    past = unneeded_entries(location, needs, retained=limits.retained, most=limits.versions)
+    if not limits.dry_run:
+        cleaning.remove_files(location, past)
+    return len(past)
 
 
 def _expire_staged(project: OpenProject, *, dry_run: bool, now: datetime) -> Iterator[Cleaned]:

@@ -105,6 +105,16 @@ MAINTENANCE = (
         runbooks=("lake-grows",),
     ),
     MaintenanceDag(
+        dag_id="ops__logs",
+        description="Delete unneeded entries of the tables' logs.",
+        cron="37 * * * *",
+        verbs=(Verb("logs", ("maintain", "--logs"), 30 * MINUTE, "lake-grows", judges=False),),
+        does="Deletes the commits and checkpoints of each table's log that no readable version "
+        "needs. A stream makes thousands of commits a day, and everyone who opens or writes a "
+        "table lists them.",
+        runbooks=("lake-grows",),
+    ),
+    MaintenanceDag(
         dag_id="ops__reconcile",
         description="Compare counts from Kafka to silver, and samples of gold.",
         cron="47 3 * * *",

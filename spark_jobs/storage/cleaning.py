@@ -17,9 +17,8 @@ from pyarrow.fs import FileSelector, FileType, PyFileSystem
 
 from spark_jobs.storage import log
 from spark_jobs.storage.lake import plain_location, remote_location
+from spark_jobs.storage.log_files import LOG
 from spark_jobs.storage.plain import files_are_rows
-
-_LOG = "_delta_log"
 
 
 def cleanable(location: str) -> bool:
@@ -37,7 +36,7 @@ def stored_files(location: str) -> dict[str, int]:
     return {
         one.path: one.size
         for one in found
-        if one.type is FileType.File and not one.path.startswith(_LOG)
+        if one.type is FileType.File and not one.path.startswith(LOG)
     }
 
 
@@ -86,7 +85,7 @@ def bytes_of(paths: Iterable[str], stored: Mapping[str, int]) -> int:
 def _local_files(root: Path) -> Iterator[tuple[str, int]]:
     for path in root.rglob("*"):
         relative = path.relative_to(root)
-        if relative.parts[0] == _LOG:
+        if relative.parts[0] == LOG:
             continue
         try:
             if path.is_file():

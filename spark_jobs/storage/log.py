@@ -8,8 +8,6 @@ exists and cannot be read.
 from __future__ import annotations
 
 import json
-import os
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -27,12 +25,12 @@ from pyarrow.fs import PyFileSystem
 from spark_jobs.names import TableVersion
 from spark_jobs.storage.errors import LogUnreadableError, TableMissingError
 from spark_jobs.storage.lake import plain_location
+from spark_jobs.storage.log_files import newest_version
 
 _FEED = "delta.enableChangeDataFeed"
 _PHYSICAL_NAME = "delta.columnMapping.physicalName"
 # Inode, modification time and length of a file.
 _Stat = tuple[int, int, int]
-_COMMIT = re.compile(r"\d{20}\.json")
 # Size of the caches: table versions that a few concurrent refreshes use.
 _KEPT = 64
 # Type names that differ between Delta and Spark SQL.
@@ -95,7 +93,7 @@ def once_a_version(compute: Callable[[str, int | None], _T]) -> _OfVersion[_T]:
     @wraps(compute)
     def found(location: str, version: int | None = None) -> _T:
         place = plain_location(location)
-        number = _newest(place) if version is None else version
+        number = newest_version(place) if version is None else version
         commit = None if number is None else _stat(place, number)
         if number is None or commit is None:
             return compute(location, version)
@@ -336,16 +334,6 @@ def _stat(place: str, version: int) -> _Stat | None:
     except OSError:
         return None
     return stat.st_ino, stat.st_mtime_ns, stat.st_size
-
-
-def _newest(location: str) -> int | None:
-    """The newest version in a log on this machine; None if there is no table."""
-    try:
-        with os.scandir(Path(location, "_delta_log")) as entries:
-            found = [one.name for one in entries if _COMMIT.fullmatch(one.name)]
-    except OSError:
-        return None
-    return int(max(found).removesuffix(".json")) if found else None
 
 
 def _commit(entry: Mapping[str, Any]) -> Commit:

@@ -43,7 +43,7 @@ def dags(project) -> dict[str, DAG]:
 
 
 def test_each_is_one_at_a_time_with_an_owner_a_limit_and_a_pool_that_exists(dags) -> None:
-    assert set(dags) == {"ops__maintenance", "ops__reconcile", "ops__stream_watch"}
+    assert set(dags) == {"ops__maintenance", "ops__logs", "ops__reconcile", "ops__stream_watch"}
     for dag in dags.values():
         assert (dag.owner, dag.max_active_runs, dag.catchup) == ("operations", 1, False)
         assert dag.is_paused_upon_creation is False
@@ -58,7 +58,7 @@ def test_each_is_one_at_a_time_with_an_owner_a_limit_and_a_pool_that_exists(dags
 
 def test_parsing_imports_nothing_heavy_and_is_the_same_every_time(project) -> None:
     found = parse(FILE)
-    assert (found["count"], found["same"]) == (3, True)
+    assert (found["count"], found["same"]) == (4, True)
 
 
 def test_nothing_is_made_up_for_the_first_run_is_the_next_of_the_schedule(dags) -> None:

@@ -34,7 +34,7 @@ pytestmark = pytest.mark.timeout(600)
 def test_scheduled_runs_publish_emit_an_event_and_then_skip(airflow: Airflow) -> None:
     assert airflow.get("/importErrors")["import_errors"] == []
     dags = {dag["dag_id"] for dag in airflow.get("/dags")["dags"]}
-    maintenance = {"ops__maintenance", "ops__reconcile", "ops__stream_watch"}
+    maintenance = {"ops__maintenance", "ops__logs", "ops__reconcile", "ops__stream_watch"}
     assert dags == {DAG, DAYS, REPLAY, ROLLBACK, RELEASE} | maintenance
     pools = {one["name"] for one in airflow.get("/pools")["pools"]}
     assert pools == {"default_pool", "live", "replay", "maintenance"}

@@ -93,8 +93,9 @@ class VersionNotKeptError(LakehouseError):
     primary = "the query reads a version of a table that no longer exists"
     detail = "{cause}"
     hint = (
-        "Older versions are kept for maintenance.retention_days. Read a newer one; without "
-        "VERSION AS OF and TIMESTAMP AS OF a query reads the newest."
+        "Older versions are kept for maintenance.retention_days, at most the newest "
+        "maintenance.log_commits of them. Read a newer one; without VERSION AS OF and TIMESTAMP AS "
+        "OF a query reads the newest."
     )
 
 

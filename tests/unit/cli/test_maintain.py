@@ -24,6 +24,7 @@ from spark_jobs.state.types import utc_now
 from spark_jobs.storage.checkpoints import write_text
 from spark_jobs.storage.errors import TableUnknownError
 from spark_jobs.storage.history import readable
+from spark_jobs.storage.log import table_version
 from tests.golden.declaration_cases import RIGHT, write_project
 from tests.unit.storage.aging import age
 
@@ -233,3 +234,74 @@ def test_a_dry_run_lists_expired_rows(project: Path, lake: Path, store: ControlS
     ]
     assert done["expired"][0]["before"].startswith(f"{oldest:%Y-%m-%d} 00:00:00")
     assert maintain(project, "--dry-run", "silver.orders")["expired"] == []
+
+
+def streamed(place: Path, commits: int, *, checkpoint_every: int) -> TableVersion:
+    """A table of so many commits, with checkpoints of the log; nothing of it is old."""
+    table = pa.table({"user_id": [1]})
+    write_deltalake(place, table, configuration={"delta.checkpointInterval": "1000000"})
+    for number in range(1, commits):
+        write_deltalake(place, table, mode="append")
+        # Spark adds checksums to its commits, and Hadoop to every file.
+        for name in (f"{number:020}.crc", f".{number:020}.json.crc", f".{number:020}.crc.crc"):
+            (place / "_delta_log" / name).touch()
+        if number % checkpoint_every == 0:
+            DeltaTable(place).create_checkpoint()
+    return TableVersion(str(DeltaTable(place).metadata().id), commits - 1)
+
+
+def entries(place: Path) -> list[str]:
+    return sorted(one.name for one in (place / "_delta_log").iterdir())
+
+
+def test_of_many_commits_the_newest_stay_readable_from_a_checkpoint(
+    project: Path, lake: Path, store: ControlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TIDEMARK_MAINTENANCE__LOG_COMMITS", "100")
+    at = lake / "silver/orders"
+    streamed(at, 131, checkpoint_every=10)
+    streamed(lake / "silver/users", 20, checkpoint_every=10)
+    before = entries(at)
+    dry = maintain(project, "--logs", "--dry-run")
+    assert entries(at) == before
+    done = maintain(project, "--logs")
+    assert done["tables"] == dry["tables"]
+    # Version 30 is the oldest of the newest hundred, and has a checkpoint.
+    assert [one["table"] for one in done["tables"]] == ["silver.orders"]
+    assert row(done, "silver.orders")["entries"] == len(before) - len(entries(at)) == 1 + 4 * 29 + 2
+    kept = entries(at)
+    assert f"{30:020}.checkpoint.parquet" in kept
+    assert all(name == "_last_checkpoint" or int(name.lstrip(".")[:20]) >= 30 for name in kept)
+    for version in (30, 57, 130):
+        assert DeltaTable(at, version=version).version() == version
+    assert DeltaTable(at).to_pyarrow_table().num_rows == 131
+    assert table_version(str(at)) == TableVersion(str(DeltaTable(at).metadata().id), 130)
+    assert maintain(project, "--logs")["tables"] == []
+
+
+def test_commits_that_a_reader_needs_stay_however_many_there_are(
+    project: Path, lake: Path, store: ControlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TIDEMARK_MAINTENANCE__LOG_COMMITS", "100")
+    at = lake / "silver/orders"
+    made = streamed(at, 131, checkpoint_every=10)
+    publish(lake / "gold/spend", TableVersion(made.table_id, 17))
+    maintain(project)
+    assert f"{16:020}.json" in entries(at)
+    assert f"{9:020}.json" not in entries(at)
+    changes = DeltaTable(at, version=17)
+    assert changes.version() == 17
+
+
+def test_commits_older_than_the_retention_leave_the_log(
+    project: Path, lake: Path, store: ControlStore
+) -> None:
+    at = lake / "silver/orders"
+    streamed(at, 12, checkpoint_every=10)
+    age(str(at), 8)
+    write_deltalake(at, pa.table({"user_id": [2]}), mode="append")
+    maintain(project)
+    assert [name for name in entries(at) if name.endswith(".json")] == [
+        f"{version:020}.json" for version in (10, 11, 12)
+    ]
+    assert DeltaTable(at).to_pyarrow_table().num_rows == 13
