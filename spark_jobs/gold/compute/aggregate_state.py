@@ -13,8 +13,10 @@ from spark_jobs.gold.compute.state_location import LAYERS, AggregateState
 from spark_jobs.names import TableVersion
 from spark_jobs.planning.work import WorkItem
 from spark_jobs.storage import log, policy, writer
+from spark_jobs.storage.cleaning import remove_files
 from spark_jobs.storage.delta import SHORT_LOG
 from spark_jobs.storage.history import folders, remove_table, vacuum
+from spark_jobs.storage.log_files import past_entries
 from spark_jobs.storage.policy import Place
 from spark_jobs.storage.rows import Rows
 
@@ -62,7 +64,7 @@ def written_groups(location: str, work: WorkItem) -> TableVersion:
 
 
 def sweep_groups(context: GoldContext, view: str) -> None:
-    """Delete the state of old definitions, and vacuum the current one every few dozen versions.
+    """Delete the state of old definitions; clean the current one every few dozen versions.
 
     A refresh that finds its version deleted computes the state again from all rows.
     """
@@ -73,4 +75,7 @@ def sweep_groups(context: GoldContext, view: str) -> None:
     for number in folders(definition):
         current = log.table_version(f"{definition}/{number}")
         if current is not None and current.version % _VERSIONS_BETWEEN_SWEEPS == 0:
-            vacuum(f"{definition}/{number}", days=context.settings.gold.staging_days)
+            location = f"{definition}/{number}"
+            vacuum(location, days=context.settings.gold.staging_days)
+            oldest = current.version - context.settings.maintenance.log_commits
+            remove_files(location, past_entries(location, before=oldest))
