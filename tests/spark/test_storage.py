@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from spark_jobs.storage import log, tables
+from spark_jobs.storage.cleaning import remove_files
 from spark_jobs.storage.delta import CHANGE_FEED, Txn
 from spark_jobs.storage.errors import LogUnreadableError, TableMissingError
 from spark_jobs.storage.lake import Lake
+from spark_jobs.storage.log_files import past_entries
 from spark_jobs.storage.streams import create_stream_table
 
 
@@ -99,3 +101,43 @@ def test_a_torn_log_is_named(tmp_path: Path) -> None:
     (entries / f"{0:020}.json").write_text('{"torn')
     with pytest.raises(LogUnreadableError):
         log.table_version(f"{tmp_path}/t")
+
+
+def test_spark_goes_on_after_entries_of_the_log_were_deleted(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Sessions that have the table open or not, and a stream that has read some of it."""
+    location, copy = f"{tmp_path}/t", f"{tmp_path}/copy"
+    spark.sql(
+        f"CREATE TABLE delta.`{location}` (id BIGINT) USING delta TBLPROPERTIES "
+        "(delta.enableChangeDataFeed = true, delta.checkpointInterval = 5)"
+    )
+
+    def append(first: int, last: int) -> None:
+        for number in range(first, last + 1):
+            spark.range(number, number + 1).write.format("delta").mode("append").save(location)
+
+    def ids(rows: DataFrame) -> list[int]:
+        return sorted(row.id for row in rows.collect())
+
+    def follow() -> list[int]:
+        changes = spark.readStream.format("delta").load(location).writeStream.format("delta")
+        placed = changes.option("checkpointLocation", f"{tmp_path}/checkpoint")
+        placed.trigger(availableNow=True).start(copy).awaitTermination()
+        return ids(spark.read.format("delta").load(copy))
+
+    append(1, 7)
+    assert follow() == list(range(1, 8))
+    append(8, 12)
+    past = past_entries(location, before=7)
+    assert {int(one.rpartition("/")[2].lstrip(".")[:20]) for one in past} == set(range(5))
+    remove_files(location, past)
+    append(13, 13)
+    for session in (spark, spark.newSession()):
+        assert ids(session.sql(f"SELECT id FROM delta.`{location}`")) == list(range(1, 14))
+        old = session.sql(f"SELECT id FROM delta.`{location}` VERSION AS OF 7")
+        assert ids(old) == list(range(1, 8))
+        feed = session.read.option("readChangeFeed", "true").option("startingVersion", 8)
+        assert ids(feed.format("delta").load(location)) == list(range(8, 14))
+    assert follow() == list(range(1, 14))
+    assert [one.version for one in log.commits(location)] == list(range(13, 4, -1))

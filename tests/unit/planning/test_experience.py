@@ -9,8 +9,8 @@ import pytest
 from spark_jobs.planning.experience import Forecast, PastRefresh, forecast
 
 
-def followed(seconds: float, changed: int | None = 10) -> PastRefresh:
-    return PastRefresh(incremental=True, seconds=seconds, changed=changed, total=1000)
+def followed(seconds: float, changed: int | None = 10, total: int = 1000) -> PastRefresh:
+    return PastRefresh(incremental=True, seconds=seconds, changed=changed, total=total)
 
 
 def computed(seconds: float, total: int | None = 1000) -> PastRefresh:
@@ -35,7 +35,8 @@ def test_the_middle_of_the_last_three_counts() -> None:
     ("changed", "total", "expected"),
     [
         (10, 1000, (2.0, 1.0)),
-        (100, 3000, (6.0, 10.0)),
+        (50, 3000, (6.0, 1.0 + 40 * 40 * 2.0 / 1000)),
+        (20, 3000, (6.0, 1.0 + 40 * 10 * 2.0 / 1000)),
         (4, 100, (2.0, 1.0)),
         (None, None, (2.0, 1.0)),
     ],
@@ -86,17 +87,32 @@ def test_a_much_larger_change_is_tried_incrementally_if_it_may_be_faster(
     full: float, small: float, *, explored: bool
 ) -> None:
     """Ten times the rows take up to ten times as long: where full is slower, it is no question."""
-    past = [*[computed(full)] * 3, *[followed(small, changed=1)] * 3]
-    found = forecast(past, changed=10, total=1000)
+    past = [*[computed(full, total=20)] * 3, *[followed(small, changed=1, total=20)] * 3]
+    found = forecast(past, changed=10, total=20)
     assert (found.incremental, found.incremental_at_least) == (10 * small, small)
     assert found.explores_incremental is explored
     assert found.favours_full is (full in {2.0, 0.9} and not explored)
-    learnt = forecast([followed(9.0), *past], changed=10, total=1000)
+    learnt = forecast([followed(9.0), *past], changed=10, total=20)
     assert (learnt.incremental, learnt.incremental_at_least, learnt.explores_incremental) == (
         9.0,
         None,
         False,
     )
+
+
+@pytest.mark.parametrize(
+    ("changed", "expected", "favoured"),
+    [(5, 2.0, False), (5_000, 2.2, False), (50_000, 4.0, False), (2_000_000, 82.0, True)],
+)
+def test_what_a_row_takes_a_full_refresh_bounds_what_a_changed_row_takes(
+    changed: int, expected: float, *, favoured: bool
+) -> None:
+    """In proportion, a change of 5,000 rows would take 2,000 seconds, and not be followed."""
+    rows = 5_000_000
+    past = [*[followed(2.0, changed=5, total=rows)] * 3, *[computed(5.0, total=rows)] * 3]
+    found = forecast(past, changed=changed, total=rows)
+    assert found.incremental == pytest.approx(expected, rel=0.01)
+    assert (found.favours_full, found.explores_incremental) == (favoured, False)
 
 
 def test_a_try_is_no_turn_to_full_refreshes() -> None:
@@ -203,9 +219,9 @@ def test_nothing_is_tried_before_following_is_known() -> None:
 
 
 def test_a_larger_change_is_not_dared_where_its_groups_are_to_be_counted_first() -> None:
-    kept = [followed(1.0, changed=1), counted(9.0), *[computed(2.0)] * 3]
-    assert forecast(kept, changed=10, total=1000).explores_incremental
-    dropped = forecast([computed(2.0), *kept], changed=10, total=1000)
+    kept = [followed(1.0, changed=1), counted(9.0, total=20), *[computed(2.0, total=20)] * 3]
+    assert forecast(kept, changed=10, total=20).explores_incremental
+    dropped = forecast([computed(2.0, total=20), *kept], changed=10, total=20)
     assert (dropped.incremental_at_least, dropped.favours_full) == ((9.0 + 1.0) / 2, True)
 
 
