@@ -18,6 +18,7 @@ from rich.table import Table
 
 from spark_jobs.serving.cleanup.clustering import cluster_tables
 from spark_jobs.serving.cleanup.expiry import expire_tables, expired_words
+from spark_jobs.serving.cleanup.logs import PastLog, past_log
 from spark_jobs.serving.cleanup.needs import Need, kept_since, needs_of
 from spark_jobs.serving.project import OpenProject, open_project
 from spark_jobs.terminal.console import wide_console
@@ -152,9 +153,11 @@ def run_maintenance(
             # Only the current version of helper tables is read, and never their change feed.
             mine = needs[name] if table == name else []
             files = None if logs else _clean(table, location, mine, limits, now=now)
-            entries = _clean_log(location, mine, limits)
-            if files is not None or entries:
-                done.tables.append(replace(files or Cleaned(table, 0), entries=entries))
+            past = _clean_log(location, mine, limits)
+            cleaned = files or Cleaned(table, 0)
+            cleaned = replace(cleaned, entries=len(past.paths), why=cleaned.why or past.why)
+            if files is not None or past != PastLog():
+                done.tables.append(cleaned)
     if not names and not logs:
         done.staged = list(_expire_staged(project, dry_run=dry_run, now=now))
         before = now - timedelta(days=maintenance.ledger_days)
@@ -234,15 +237,14 @@ def _clean(
     return Cleaned(table, len(stored), len(past), freed, why=kept.why)
 
 
-def _clean_log(location: str, needs: list[Need], limits: _Limits) -> int:
-    """Remove unneeded files of a table's log; returns their number."""
-    from spark_jobs.serving.cleanup.logs import unneeded_entries
+def _clean_log(location: str, needs: list[Need], limits: _Limits) -> PastLog:
+    """Remove unneeded files of a table's log."""
     from spark_jobs.storage import cleaning
 
-    past = unneeded_entries(location, needs, retained=limits.retained, most=limits.versions)
+    past = past_log(location, needs, retained=limits.retained, most=limits.versions)
     if not limits.dry_run:
-        cleaning.remove_files(location, past)
-    return len(past)
+        cleaning.remove_files(location, past.paths)
+    return past
 
 
 def _expire_staged(project: OpenProject, *, dry_run: bool, now: datetime) -> Iterator[Cleaned]:

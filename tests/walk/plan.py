@@ -19,7 +19,7 @@ ACTIONS = {
     "release a view": 2,
     "replay a view": 2,
     "verify a view": 2,
-    "maintain": 1,
+    "maintain": 2,
     "restart a part": 1,
     "deploy": 2,
     "change the new table": 2,

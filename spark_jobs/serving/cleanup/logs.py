@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
 from spark_jobs.serving.cleanup.needs import Need
-from spark_jobs.storage import log
-from spark_jobs.storage.log_files import past_entries
 
 
-def unneeded_entries(
-    location: str, needs: Sequence[Need], *, retained: datetime, most: int
-) -> list[str]:
+@dataclass(frozen=True)
+class PastLog:
+    """What a log no longer needs.
+
+    Attributes:
+        paths: of files below the table's location, the oldest versions first.
+        why: who needs more versions than the limits; empty if nobody does.
+    """
+
+    paths: tuple[str, ...] = ()
+    why: str = ""
+
+
+def past_log(location: str, needs: Sequence[Need], *, retained: datetime, most: int) -> PastLog:
     """Files of a log that only versions before the oldest needed one use.
 
     Needed are the versions within the retention, but at most the newest ``most``, and in any case
@@ -23,16 +33,19 @@ def unneeded_entries(
         needs: needs of this table.
         retained: start of the retention.
         most: number of versions that stay readable without a reader that needs them.
-
-    Returns:
-        paths below the table's location, the oldest versions first; empty without a table.
     """
+    from spark_jobs.storage import log
+    from spark_jobs.storage.log_files import past_entries
+
     newest = log.table_version(location)
     if newest is None:
-        return []
+        return PastLog()
     within = _version_at(location, retained, newest=newest.version)
-    wanted = [max(need.version, 0) for need in needs if need.table_id in {None, newest.table_id}]
-    return past_entries(location, before=min([max(within, newest.version - most), *wanted]))
+    oldest, why = max(within, newest.version - most), ""
+    for need in needs:
+        if need.table_id in {None, newest.table_id} and need.version < oldest:
+            oldest, why = max(need.version, 0), f"{need.who} needs version {need.version}"
+    return PastLog(tuple(past_entries(location, before=oldest)), why)
 
 
 def _version_at(location: str, at: datetime, *, newest: int) -> int:
@@ -40,6 +53,8 @@ def _version_at(location: str, at: datetime, *, newest: int) -> int:
 
     A version without an entry is older than all that have one.
     """
+    from spark_jobs.storage import log
+
     low, high = -1, newest
     while low < high:
         middle = (low + high + 1) // 2

@@ -286,7 +286,9 @@ def test_commits_that_a_reader_needs_stay_however_many_there_are(
     at = lake / "silver/orders"
     made = streamed(at, 131, checkpoint_every=10)
     publish(lake / "gold/spend", TableVersion(made.table_id, 17))
-    maintain(project)
+    assert row(maintain(project, "--logs"), "silver.orders")["why"] == (
+        "gold.spend needs version 17"
+    )
     assert f"{16:020}.json" in entries(at)
     assert f"{9:020}.json" not in entries(at)
     changes = DeltaTable(at, version=17)
