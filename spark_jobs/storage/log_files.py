@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 from deltalake.fs import DeltaStorageHandler
@@ -19,6 +20,9 @@ from spark_jobs.storage.lake import plain_location, remote_location
 
 LOG = "_delta_log"
 _COMMIT = re.compile(r"\d{20}\.json")
+# A checkpoint names all files that were removed within a week: 21 MB for 300,000 of them, which a
+# table has that commits every two seconds.
+_APART, _NEWEST = 1000, 3
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\.parquet")
 # Commits, checkpoints, Delta's checksums of both, and the checksums that Hadoop writes beside them.
 _ENTRY = re.compile(r"\.?(\d{20})\.(json|crc|checkpoint(\.[0-9a-f.-]+)?\.(parquet|json))(\.crc)?")
@@ -48,7 +52,9 @@ def past_entries(location: str, *, before: int) -> list[str]:
     """Files of the log that are not needed to read a version or any later one, or their changes.
 
     A version is read from a checkpoint and the commits after it, so the newest checkpoint that is
-    not later than the version stays, with all that follows. Without one, everything does.
+    not later than the version stays, with all later commits. Without one, everything does. Of the
+    later checkpoints the newest stay, which whoever opens the table uses, and one every
+    ``_APART`` versions.
 
     Args:
         location: of the table.
@@ -59,10 +65,24 @@ def past_entries(location: str, *, before: int) -> list[str]:
         leave no gap.
     """
     names = _names(location)
-    checkpoints = [int(found[1]) for name in names if (found := _CHECKPOINT.fullmatch(name))]
+    checkpoints = sorted(int(found[1]) for name in names if (found := _CHECKPOINT.fullmatch(name)))
     first = max((one for one in checkpoints if one <= before), default=0)
+    kept = _kept([one for one in checkpoints if one >= first])
     entries = sorted((found[1], name) for name in names if (found := _ENTRY.fullmatch(name)))
-    return [f"{LOG}/{name}" for version, name in entries if int(version) < first]
+    return [
+        f"{LOG}/{name}"
+        for number, name in entries
+        if int(number) < first or (".checkpoint." in name and int(number) not in kept)
+    ]
+
+
+def _kept(checkpoints: Sequence[int]) -> set[int]:
+    """The checkpoints that stay, of those that are needed; ascending."""
+    kept = checkpoints[:1]
+    for one in checkpoints:
+        if one - kept[-1] >= _APART:
+            kept.append(one)
+    return {*kept, *checkpoints[-_NEWEST:]}
 
 
 def _names(location: str) -> list[str]:

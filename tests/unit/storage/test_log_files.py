@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from spark_jobs.storage import log_files
 from spark_jobs.storage.log_files import newest_version, past_entries
 
 ROWS = pa.table({"a": [1]})
@@ -56,6 +57,24 @@ def test_what_comes_before_the_checkpoint_of_a_version_is_past(
         assert DeltaTable(place).version() == 5
     assert DeltaTable(place).to_pyarrow_table().num_rows == 6
     assert past_entries(str(place), before=before) == []
+
+
+def test_of_many_checkpoints_the_newest_stay_and_some_older_ones(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_files, "_APART", 6)
+    for version in range(6, 21):
+        write_deltalake(place, ROWS, mode="append")
+        if version % 2 == 0:
+            DeltaTable(place).create_checkpoint()
+    for past in past_entries(str(place), before=5):
+        (place / past).unlink()
+    left = sorted(int(one.name[:20]) for one in (place / "_delta_log").glob("*.checkpoint.parquet"))
+    # 4 is what version 5 is read from.
+    assert left == [4, 10, 16, 18, 20]
+    for version in (5, 9, 13, 20):
+        assert DeltaTable(place, version=version).to_pyarrow_table().num_rows == version + 1
+    assert past_entries(str(place), before=5) == []
 
 
 def test_other_files_of_the_log_stay(place: Path) -> None:
