@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Sequence
 from pathlib import Path
 
 from deltalake.fs import DeltaStorageHandler
@@ -67,22 +66,22 @@ def past_entries(location: str, *, before: int) -> list[str]:
     names = _names(location)
     checkpoints = sorted(int(found[1]) for name in names if (found := _CHECKPOINT.fullmatch(name)))
     first = max((one for one in checkpoints if one <= before), default=0)
-    kept = _kept([one for one in checkpoints if one >= first])
+    superfluous = _superfluous([one for one in checkpoints if one >= first])
     entries = sorted((found[1], name) for name in names if (found := _ENTRY.fullmatch(name)))
     return [
         f"{LOG}/{name}"
         for number, name in entries
-        if int(number) < first or (".checkpoint." in name and int(number) not in kept)
+        if int(number) < first or (".checkpoint." in name and int(number) in superfluous)
     ]
 
 
-def _kept(checkpoints: Sequence[int]) -> set[int]:
-    """The checkpoints that stay, of those that are needed; ascending."""
+def _superfluous(checkpoints: list[int]) -> set[int]:
+    """Checkpoints, of these ascending ones, without which each version can still be read."""
     kept = checkpoints[:1]
     for one in checkpoints:
         if one - kept[-1] >= _APART:
             kept.append(one)
-    return {*kept, *checkpoints[-_NEWEST:]}
+    return {*checkpoints} - {*kept, *checkpoints[-_NEWEST:]}
 
 
 def _names(location: str) -> list[str]:
