@@ -37,6 +37,7 @@ OTHERS = {
     "kubectl",
     "rm",
     "beeline",
+    "find",
 }
 
 

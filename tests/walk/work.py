@@ -181,6 +181,14 @@ def maintain(world: World, rng: random.Random) -> str:
     return str(code)
 
 
+def trim_logs(world: World, rng: random.Random) -> str:
+    """Remove entries of logs, of which few are kept, while streams and refreshes read and write."""
+    del rng
+    code, text = world.tidemark("maintain", "--logs", "--json")
+    removed = sum(map(int, re.findall(r'"entries": (\d+)', text)))
+    return f"{removed} files: {code}"
+
+
 def restart_a_part(world: World, rng: random.Random) -> str:
     """Restart a part, as an operator does."""
     part = rng.choice(PARTS)
@@ -208,6 +216,7 @@ ACTION_STEPS: dict[str, Action] = {
     "replay a view": replay_a_view,
     "verify a view": verify_a_view,
     "maintain": maintain,
+    "trim logs": trim_logs,
     "restart a part": restart_a_part,
     "pause": pause,
 }
