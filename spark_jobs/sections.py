@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from spark_jobs.java_options import LONG_RUN
 from spark_jobs.names import Layer
 from spark_jobs.setting_names import with_old_name
 
@@ -59,16 +60,6 @@ class Engine(StrEnum):
     SPARK = "spark"
     # Small work in the process itself, by a library that is known to give the same result as Spark.
     AUTO = "auto"
-
-
-# Options of Java for drivers that run for hours, and for those that end after minutes. The code
-# cache holds the plans of two dozen views.
-_SMALL_HEAP = "-XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC"
-LONG_RUN = (
-    "-XX:Tier4InvocationThreshold=50000 -XX:Tier4MinInvocationThreshold=6000 "
-    f"-XX:Tier4CompileThreshold=150000 -XX:Tier4BackEdgeThreshold=400000 {_SMALL_HEAP}"
-)
-SHORT_RUN = f"-XX:TieredStopAtLevel=1 {_SMALL_HEAP}"
 
 
 class SparkSettings(BaseModel):

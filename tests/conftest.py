@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
-from spark_jobs.sections import LONG_RUN, SHORT_RUN, SparkSettings
+from spark_jobs.java_options import LONG_RUN, SHORT_RUN
+from spark_jobs.sections import SparkSettings
 from spark_jobs.settings import load_settings
 from spark_jobs.storage.session import driver_session
 

@@ -15,8 +15,9 @@ from rich.text import Text
 
 from spark_jobs.cli.completion import TABLES_HELP, complete_tables
 from spark_jobs.errors import LakehouseError
+from spark_jobs.java_options import SHORT_RUN
 from spark_jobs.names import Layer
-from spark_jobs.sections import SHORT_RUN, Engine
+from spark_jobs.sections import Engine
 from spark_jobs.serving.project import current_manifest, tables_of
 from spark_jobs.settings import Settings, load_settings
 from spark_jobs.terminal.tables import FittedTable

@@ -11,7 +11,7 @@ import yaml
 from spark_jobs.demo.first_refreshes import build_order, hand_over, refresh_views
 from spark_jobs.demo.waits import drain, opened, scheduled_views, wait_for_refreshes
 from spark_jobs.errors import LakehouseError
-from spark_jobs.sections import SHORT_RUN
+from spark_jobs.java_options import SHORT_RUN
 from spark_jobs.settings import DEMO_FILE, Settings, load_settings
 from spark_jobs.terminal.console import wide_console
 from spark_jobs.terminal.steps import Steps

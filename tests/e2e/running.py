@@ -17,7 +17,8 @@ from pathlib import Path
 
 import psutil
 
-from spark_jobs.sections import SHORT_RUN, Ports
+from spark_jobs.java_options import SHORT_RUN
+from spark_jobs.sections import Ports
 from spark_jobs.settings import REPOSITORY, Settings, load_settings
 from spark_jobs.stack.environment import stack_environment
 from spark_jobs.stack.ports import bindable

@@ -25,7 +25,7 @@ from spark_jobs.demo.waits import (
     stalled,
 )
 from spark_jobs.graph.compile import compile_project
-from spark_jobs.sections import LONG_RUN, SHORT_RUN
+from spark_jobs.java_options import LONG_RUN, SHORT_RUN
 from spark_jobs.serving.report.balances import Balance
 from spark_jobs.settings import DEMO_FILE, REPOSITORY, Settings, load_settings
 from spark_jobs.stack.environment import stack_environment
