@@ -242,7 +242,7 @@ class MaintenanceSettings(BaseModel):
     retention_days: float = Field(default=7, gt=0)
     # Of a table that commits more often in that time, only so many versions stay readable. Everyone
     # who opens or writes a table lists its log, and a stream makes thousands of commits a day.
-    log_commits: int = Field(default=10_000, ge=100)
+    log_commits: int = Field(default=10_000, ge=10)
     # Older attempts and verifications are deleted from the control database, and older counts of
     # silver batches are aggregated; the newest always stay.
     ledger_days: float = Field(default=90, gt=0)

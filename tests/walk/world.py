@@ -27,13 +27,12 @@ PARTS = ("postgres", "kafka", "connect", "spark-connect", "redis", "streams")
 UNFORESEEN = 70
 LAKE_GIB = 3
 COMMAND_SECONDS = 400
-# Thirteen tables on two cores; and few commits, so that logs lose entries during the walk.
+# So few commits that logs lose entries during the walk.
 SETTINGS = """\
 streams:
-  bronze_trigger_seconds: 5
-  silver_trigger_seconds: 1
+  bronze_trigger_seconds: 2
 maintenance:
-  log_commits: 100
+  log_commits: 10
 """
 
 
