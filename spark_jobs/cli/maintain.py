@@ -145,9 +145,9 @@ def run_maintenance(
     done = Maintenance(dry_run)
     if not logs:
         done.expired = list(expire_tables(project, names or places, dry_run=dry_run, now=now))
-    if not logs and not dry_run:
-        done.copies = _delete_copies(project)
-        done.clustered = list(cluster_tables(project, names or places.keys()))
+        if not dry_run:
+            done.copies = _delete_copies(project)
+            done.clustered = list(cluster_tables(project, names or places.keys()))
     for name in names or sorted(places):
         for table, location in places[name]:
             # Only the current version of helper tables is read, and never their change feed.

@@ -43,8 +43,8 @@ def past_log(location: str, needs: Sequence[Need], *, retained: datetime, most: 
     within = _version_at(location, retained, newest=newest.version)
     oldest, why = max(within, newest.version - most), ""
     for need in needs:
-        if need.table_id in {None, newest.table_id} and need.version < oldest:
-            oldest, why = max(need.version, 0), f"{need.who} needs version {need.version}"
+        if need.concerns(newest.table_id) and need.version < oldest:
+            oldest, why = max(need.version, 0), need.reason
     return PastLog(tuple(past_entries(location, before=oldest)), why)
 
 

@@ -27,6 +27,15 @@ class Need:
     table_id: str | None
     who: str
 
+    @property
+    def reason(self) -> str:
+        """Why older versions are kept, as text."""
+        return f"{self.who} needs version {self.version}"
+
+    def concerns(self, table_id: str) -> bool:
+        """Whether it is of the table with this id, not of one that was at the same place before."""
+        return self.table_id in {None, table_id}
+
 
 @dataclass(frozen=True)
 class Kept:
@@ -67,15 +76,15 @@ def kept_since(location: str, needs: Iterable[Need], *, retained: datetime) -> K
     newest = log.table_version(location)
     kept = Kept(retained)
     for need in needs:
-        if newest is None or need.table_id not in {None, newest.table_id}:
+        if newest is None or not need.concerns(newest.table_id):
             continue
         at = log.committed_at(location, max(need.version, 0))
         if at is None:
-            return Kept(None, f"{need.who} needs version {need.version}, which has no log any more")
+            return Kept(None, f"{need.reason}, which has no log any more")
         # Change files are written before their commit, and clocks may differ.
         since = at - timedelta(hours=1)
         if need.version < newest.version and kept.since is not None and since < kept.since:
-            kept = Kept(since, f"{need.who} needs version {need.version}")
+            kept = Kept(since, need.reason)
     return kept
 
 
