@@ -194,7 +194,7 @@ def main(
     ] = 4,
     seed: Annotated[int, typer.Option(help="Decides data changes and order.")] = 1,
     memory: Annotated[str, typer.Option(help="Heap of the JVM.")] = "3g",
-    java_options: Annotated[str, typer.Option(help="Of the JVM.")] = "-XX:+UseSerialGC",
+    java_options: Annotated[str, typer.Option(help="Of the JVM.")] = SparkSettings().java_options,
     hindsight: Annotated[
         bool, typer.Option(help="Measure each strategy, to tell which was the best.")
     ] = True,

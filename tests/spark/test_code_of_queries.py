@@ -1,4 +1,4 @@
-"""Spark compiles the code of a query that comes again once."""
+"""What Spark does around a small query: code that it compiles, memory that it takes."""
 
 from __future__ import annotations
 
@@ -27,3 +27,8 @@ def test_rows_are_fetched_by_code_that_is_compiled_once(
     assert again is not None
     assert again.num_rows == first.num_rows == 7
     assert metrics.METRIC_COMPILATION_TIME().getCount() == compilations
+
+
+def test_a_small_hash_table_takes_a_small_page(spark: SparkSession) -> None:
+    environment = spark.sparkContext._jvm.org.apache.spark.SparkEnv.get()  # type: ignore[union-attr]
+    assert environment.memoryManager().pageSizeBytes() == 4 << 20
