@@ -47,6 +47,12 @@ def newest_version(place: str) -> int | None:
     return version
 
 
+def oldest_entry(location: str) -> int | None:
+    """The oldest version whose commit is in the log of a table; None if there is no table."""
+    found = [int(name[:20]) for name in _names(location) if _COMMIT.fullmatch(name)]
+    return min(found, default=None)
+
+
 def past_entries(location: str, *, before: int) -> list[str]:
     """Files of the log that are not needed to read a version or any later one, or their changes.
 

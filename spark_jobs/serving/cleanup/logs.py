@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from spark_jobs.serving.cleanup.needs import Need
+from spark_jobs.serving.cleanup.needs import Need, is_past
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ def past_log(location: str, needs: Sequence[Need], *, retained: datetime, most: 
     """Files of a log that only versions before the oldest needed one use.
 
     Needed are the versions within the retention, but at most the newest ``most``, and in any case
-    those that a reader has not read yet.
+    those that a reader has not read yet, unless the log lost them already.
 
     Args:
         location: of the table.
@@ -43,7 +43,9 @@ def past_log(location: str, needs: Sequence[Need], *, retained: datetime, most: 
     within = _version_at(location, retained, newest=newest.version)
     oldest, why = max(within, newest.version - most), ""
     for need in needs:
-        if need.concerns(newest.table_id) and need.version < oldest:
+        if not need.concerns(newest.table_id) or need.version >= oldest:
+            continue
+        if not is_past(location, need):
             oldest, why = max(need.version, 0), need.reason
     return PastLog(tuple(past_entries(location, before=oldest)), why)
 

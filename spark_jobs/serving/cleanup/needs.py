@@ -64,7 +64,8 @@ def needs_of(project: OpenProject, *, now: datetime) -> list[Need]:
 def kept_since(location: str, needs: Iterable[Need], *, retained: datetime) -> Kept:
     """How far back a table's files must be kept.
 
-    If the commit time of a needed version is unknown, nothing is deleted: a person decides.
+    If the commit time of a needed version is unknown, nothing is deleted: a person decides. A
+    version keeps no files if the log has lost the changes since.
 
     Args:
         location: of the table.
@@ -79,6 +80,8 @@ def kept_since(location: str, needs: Iterable[Need], *, retained: datetime) -> K
         if newest is None or not need.concerns(newest.table_id):
             continue
         at = log.committed_at(location, max(need.version, 0))
+        if at is None and is_past(location, need):
+            continue
         if at is None:
             return Kept(None, f"{need.reason}, which has no log any more")
         # Change files are written before their commit, and clocks may differ.
@@ -86,6 +89,17 @@ def kept_since(location: str, needs: Iterable[Need], *, retained: datetime) -> K
         if need.version < newest.version and kept.since is not None and since < kept.since:
             kept = Kept(since, need.reason)
     return kept
+
+
+def is_past(location: str, need: Need) -> bool:
+    """Whether the log has lost the first change since a version, as after a rollback far back.
+
+    Its reader starts anew, whatever else stays. A gap in the log is damage, and does not count.
+    """
+    from spark_jobs.storage.log_files import oldest_entry
+
+    oldest = oldest_entry(location)
+    return oldest is not None and need.version + 1 < oldest
 
 
 def _views(project: OpenProject, now: datetime) -> Iterator[Need]:

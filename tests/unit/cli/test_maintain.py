@@ -297,6 +297,37 @@ def test_commits_that_a_reader_needs_stay_however_many_there_are(
     assert changes.version() == 17
 
 
+def test_a_version_that_the_log_has_lost_keeps_nothing(
+    project: Path, lake: Path, store: ControlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TIDEMARK_MAINTENANCE__LOG_COMMITS", "10")
+    at = lake / "silver/orders"
+    made = streamed(at, 31, checkpoint_every=10)
+    maintain(project, "--logs")
+    assert f"{17:020}.json" not in entries(at)
+    # As after a rollback to a publication of that time.
+    publish(lake / "gold/spend", TableVersion(made.table_id, 17))
+    for _ in range(11):
+        write_deltalake(at, pa.table({"user_id": [1]}), mode="append")
+    one = row(maintain(project), "silver.orders")
+    assert (one["why"], one["entries"] >= 40) == ("", True)
+    assert f"{29:020}.json" not in entries(at)
+    assert DeltaTable(at).to_pyarrow_table().num_rows == 31 + 11
+
+
+def test_a_gap_in_the_log_keeps_all_files(project: Path, lake: Path, store: ControlStore) -> None:
+    at = lake / "silver/orders"
+    newest = table(at, days=8)
+    publish(lake / "gold/spend", TableVersion(newest.table_id, 1))
+    DeltaTable(at).create_checkpoint()
+    for version in (1, 2):
+        (at / "_delta_log" / f"{version:020}.json").unlink()
+    one = row(maintain(project), "silver.orders")
+    assert one["why"] == "gold.spend needs version 1, which has no log any more"
+    (at / "_delta_log" / f"{0:020}.json").unlink()
+    assert row(maintain(project), "silver.orders")["why"] == ""
+
+
 def test_commits_older_than_the_retention_leave_the_log(
     project: Path, lake: Path, store: ControlStore
 ) -> None:
