@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from textwrap import fill
 
 from benchmarks.choice import choice
 from benchmarks.plot import plot
@@ -53,7 +54,12 @@ def markdown(run: Run) -> str:
             f"  load {loads} at start and end",
             f"- other programs used {median_others(cells):.2f} cores in the median",
             f"- {used}",
-            f"- JVM: heap {facts.heap}, options `{facts.java_options}`",
+            fill(
+                f"- JVM: heap {facts.heap}, options `{facts.java_options}`",
+                width=89,
+                subsequent_indent="  ",
+                break_on_hyphens=False,
+            ),
             f"- rounds: {facts.repetitions}; seed {facts.seed}, {facts.keys} orders change",
             "- every result was compared with DuckDB's, and equal",
             "",

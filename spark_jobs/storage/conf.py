@@ -84,8 +84,8 @@ def session_conf(settings: Settings) -> dict[str, str]:
         # a small query's time.
         "spark.sql.codegen.cache.maxEntries": "1000",
         # Each hash table and each sort starts with a page full of zeros, by default of up to 64 MB.
-        # A small refresh has dozens of them, and a tenth of its CPU time collected this garbage.
-        # A task can have 8,192 pages, so at most 32 GiB.
+        # A small refresh has several, and a tenth of its CPU time collected this garbage. A task
+        # can have 8,192 pages, so at most 32 GiB.
         "spark.buffer.pageSize": "4m",
         # Spark's web UI has no login. If it is enabled, every local account sees the plans, but
         # cannot kill jobs.

@@ -29,6 +29,8 @@ def test_each_engine_is_compared_with_spark_and_never_with_another() -> None:
         assert f"| {ratio} |" in line
         assert f"| {did} |" in line
         assert f"| 0.1 %, 1,500 orders | {ratio} |" in part
+    assert "-XX:ReservedCodeCacheSize" in page
+    assert max(len(one) for one in page.splitlines() if not one.startswith("|")) < 90
 
 
 def test_an_engine_is_measured_alone_or_beside_the_other() -> None:
