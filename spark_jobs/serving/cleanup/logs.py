@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from spark_jobs.serving.cleanup.needs import Need, is_past
+from spark_jobs.serving.cleanup.needs import Need, open_needs
 
 
 @dataclass(frozen=True)
@@ -42,10 +42,9 @@ def past_log(location: str, needs: Sequence[Need], *, retained: datetime, most: 
         return PastLog()
     within = _version_at(location, retained, newest=newest.version)
     oldest, why = max(within, newest.version - most), ""
-    for need in needs:
-        if not need.concerns(newest.table_id) or need.version >= oldest:
-            continue
-        if not is_past(location, need):
+    older = [one for one in needs if one.version < oldest]
+    for need in open_needs(location, older, newest.table_id):
+        if need.version < oldest:
             oldest, why = max(need.version, 0), need.reason
     return PastLog(tuple(past_entries(location, before=oldest)), why)
 

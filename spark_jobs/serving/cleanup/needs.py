@@ -76,12 +76,10 @@ def kept_since(location: str, needs: Iterable[Need], *, retained: datetime) -> K
 
     newest = log.table_version(location)
     kept = Kept(retained)
-    for need in needs:
-        if newest is None or not need.concerns(newest.table_id):
-            continue
+    if newest is None:
+        return kept
+    for need in open_needs(location, needs, newest.table_id):
         at = log.committed_at(location, max(need.version, 0))
-        if at is None and is_past(location, need):
-            continue
         if at is None:
             return Kept(None, f"{need.reason}, which has no log any more")
         # Change files are written before their commit, and clocks may differ.
@@ -91,15 +89,17 @@ def kept_since(location: str, needs: Iterable[Need], *, retained: datetime) -> K
     return kept
 
 
-def is_past(location: str, need: Need) -> bool:
-    """Whether the log has lost the first change since a version, as after a rollback far back.
+def open_needs(location: str, needs: Iterable[Need], table_id: str) -> list[Need]:
+    """The needs of the table with this id, without those whose first change the log has lost.
 
-    Its reader starts anew, whatever else stays. A gap in the log is damage, and does not count.
+    Their readers start anew, whatever else stays, as after a rollback far back. A gap in the log is
+    damage, and its needs stay open.
     """
     from spark_jobs.storage.log_files import oldest_entry
 
-    oldest = oldest_entry(location)
-    return oldest is not None and need.version + 1 < oldest
+    mine = [one for one in needs if one.concerns(table_id)]
+    oldest = oldest_entry(location) if mine else None
+    return [one for one in mine if oldest is None or one.version + 1 >= oldest]
 
 
 def _views(project: OpenProject, now: datetime) -> Iterator[Need]:
