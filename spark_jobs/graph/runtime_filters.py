@@ -3,11 +3,13 @@
 A scan then skips files, row groups and pages without these keys. Trino does the same while a query
 runs ("dynamic filtering"); Spark prunes partitions only. The condition follows from the join's own,
 so it changes no result of any kind of join.
+
+Of some joins it also follows that rows with other keys are not needed at all (``needed_values``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Final, Protocol
@@ -18,6 +20,8 @@ from spark_jobs.graph.maintenance.algebra import conjuncts
 from spark_jobs.graph.sql import Query
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+# Clauses that make rows depend on each other. DISTINCT does not: rows with other values are others.
+_NOT_BY_ROW: Final = ("joins", "laterals", "group", "having", "qualify", "limit", "offset")
 
 
 @dataclass(frozen=True)
@@ -68,8 +72,56 @@ def with_runtime_filters(query: Query, known: Known) -> Query:
     return found
 
 
-def _implied(part: exp.Expr, sources: Mapping[str, exp.Expr], known: Known) -> Iterator[exp.Expr]:
-    """Conditions on one side of ``a = b`` or ``a <=> b`` that the values of the other imply."""
+# For each reference to a relation, columns and the values that its needed rows have.
+Needed = Sequence[Mapping[str, Values]]
+
+
+def needed_values(query: Query, known: Known) -> Mapping[str, Needed]:
+    """Values that all rows have which a query needs of a relation.
+
+    Args:
+        query: refers to relations by name.
+        known: some of the relations.
+
+    Returns:
+        by relation: for each reference to it, values by lower-case column. Without the relations of
+        which some reference needs any row.
+    """
+    found: dict[int, dict[str, Values]] = {}
+    for select in query.find_all(exp.Select):
+        sources = _sources(select)
+        for join in select.args.get("joins") or ():
+            removed = _removes_unmatched(join, list(sources))
+            for part in conjuncts(join.args.get("on")):
+                for one in _matches(part, sources, known):
+                    scan = _scan(sources[one.alias], one.column) if one.alias in removed else None
+                    if scan is not None and not one.or_null:
+                        table, column = scan
+                        found.setdefault(id(table), {})[column] = one.values
+    references: dict[str, list[Mapping[str, Values]]] = {}
+    for table in query.find_all(exp.Table):
+        references.setdefault(table.name, []).append(found.get(id(table), {}))
+    return {name: needed for name, needed in references.items() if all(needed)}
+
+
+@dataclass(frozen=True)
+class _Match:
+    """One side of ``a = b`` or ``a <=> b`` where the values of the other side are known.
+
+    Attributes:
+        column: as the condition has it.
+        alias: of its relation.
+        values: of the other side; its rows have no other.
+        or_null: whether NULL matches too.
+    """
+
+    column: exp.Column
+    alias: str
+    values: Values
+    or_null: bool
+
+
+def _matches(part: exp.Expr, sources: Mapping[str, exp.Expr], known: Known) -> Iterator[_Match]:
     if not isinstance(part, exp.EQ | exp.NullSafeEQ):
         return
     for one, other in ((part.this, part.expression), (part.expression, part.this)):
@@ -78,15 +130,59 @@ def _implied(part: exp.Expr, sources: Mapping[str, exp.Expr], known: Known) -> I
         alias, where = _owner(one, sources, known), _owner(other, sources, known)
         if alias is None or where is None or alias == where:
             continue
-        step, scan = (
-            _origin(*pair, known) for pair in ((sources[alias], one), (sources[where], other))
-        )
+        step = _origin(sources[alias], one, known)
         values = known.values(step.table, step.column) if step else None
         safe = isinstance(part, exp.NullSafeEQ)
-        if step is None or scan is None or values is None or (safe and not step.direct):
+        if step is not None and values is not None and (step.direct or not safe):
+            yield _Match(other, where, values, or_null=safe and values.nulls)
+
+
+def _implied(part: exp.Expr, sources: Mapping[str, exp.Expr], known: Known) -> Iterator[exp.Expr]:
+    """Conditions on one side of an equality that the values of the other imply."""
+    for one in _matches(part, sources, known):
+        scan = _origin(sources[one.alias], one.column, known)
+        if scan is None or not one.values.intervals:
             continue
-        if values.intervals and known.skips(scan.table, scan.column, values):
-            yield _within(other, values, or_null=safe and values.nulls)
+        if known.skips(scan.table, scan.column, one.values):
+            yield _within(one.column, one.values, or_null=one.or_null)
+
+
+def _removes_unmatched(join: exp.Join, aliases: Sequence[str]) -> Collection[str]:
+    """The relations whose rows without a match the join's result lacks.
+
+    Args:
+        join: of one SELECT.
+        aliases: the relations of that SELECT, in order.
+    """
+    joined = join.this.alias_or_name.lower()
+    side, kind = join.side.upper(), join.kind.upper()
+    before = aliases[: aliases.index(joined)]
+    if join.method or kind not in {"", "INNER", "SEMI", "ANTI"}:
+        return ()
+    if kind == "ANTI" or (side == "LEFT" and kind != "SEMI"):
+        return (joined,)
+    return (joined, *before) if side in {"", "LEFT"} else ()
+
+
+def _scan(node: exp.Expr, column: exp.Column) -> tuple[exp.Table, str] | None:
+    """The scan and its lower-case column that a relation's column comes from.
+
+    Returns:
+        None unless each row of the relation comes from one row of the scan, so that rows with other
+        values can be left out.
+    """
+    name = column.name.lower()
+    if isinstance(node, exp.Table):
+        return None if node.args.get("sample") else (node, name)
+    select = node.unnest() if isinstance(node, exp.Subquery) else node
+    if not isinstance(select, exp.Select) or any(select.args.get(one) for one in _NOT_BY_ROW):
+        return None
+    sources = list(_sources(select).values())
+    output = next((one for one in select.selects if one.alias_or_name.lower() == name), None)
+    value = output.unalias() if output is not None else None
+    if not isinstance(value, exp.Column) or len(sources) != 1 or select.find(exp.Window):
+        return None
+    return _scan(sources[0], value)
 
 
 def _within(column: exp.Column, values: Values, *, or_null: bool) -> exp.Expr:

@@ -104,11 +104,13 @@ class FeedFiles:
         changes: files whose rows have a ``_change_type``.
         added: data files; all their rows were inserted.
         removed: data files; all their rows were deleted.
+        bytes: total size of the files; None if a commit does not have it.
     """
 
     changes: tuple[str, ...]
     added: tuple[str, ...]
     removed: tuple[str, ...]
+    bytes: int | None
 
     @property
     def all(self) -> tuple[str, ...]:
@@ -126,6 +128,7 @@ def feed_files(location: str, *, after: int, upto: int) -> FeedFiles | None:
             protocol, or an unreadable commit.
     """
     found: dict[str, list[str]] = {"cdc": [], "add": [], "remove": []}
+    sizes: list[int | None] = []
     for version in range(after + 1, upto + 1):
         actions = _actions(location, version)
         if actions is None or any({"metaData", "protocol"} & one.keys() for one in actions):
@@ -137,7 +140,10 @@ def feed_files(location: str, *, after: int, upto: int) -> FeedFiles | None:
                     return None
                 if kind == "cdc" or file.get("dataChange", True):
                     found[kind].append(str(file["path"]))
-    return FeedFiles(tuple(found["cdc"]), tuple(found["add"]), tuple(found["remove"]))
+                    # Optional in the protocol where a file is removed.
+                    sizes.append(file.get("size"))
+    size = None if None in sizes else sum(one for one in sizes if one is not None)
+    return FeedFiles(tuple(found["cdc"]), tuple(found["add"]), tuple(found["remove"]), size)
 
 
 def _actions(location: str, version: int) -> list[Mapping[str, Any]] | None:

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
 from deltalake.fs import DeltaStorageHandler
@@ -38,9 +39,9 @@ class PlainTable:
     Attributes:
         identity: the table id; it changes if the table is recreated.
         schema: in Delta's JSON form.
-        files: paths relative to the location.
+        files: paths relative to the location: all, or those that are read.
         written: whether rows can be appended and files rewritten by this module's rules too.
-        bytes: total size of the files.
+        bytes: total size of these files.
     """
 
     location: str
@@ -54,34 +55,59 @@ class PlainTable:
 
 @log.once_a_version
 def plain_table(location: str, version: int | None = None) -> PlainTable | None:
-    """A version of a table, by default the newest; None if it does not exist or is not plain."""
+    """A version of a table, by default the newest.
+
+    Returns:
+        None if the table does not exist, is not plain, or is too large to be read file by file.
+    """
     table = log.open_table(location, version=version)
-    if table is None or _PATTERN & set(plain_location(location)):
-        return None
-    if table.metadata().partition_columns or not files_are_rows(table):
-        return None
-    _, written = _features(table)
-    actions = log.files(table)
-    files = tuple(actions.column("path").to_pylist())
-    size = int(pc.sum(actions.column("size_bytes")).as_py() or 0)
-    if not plain_files(files) or not policy.SCANNED.fits(size=size):
-        return None
-    schema = json.loads(table.schema().to_json())
-    place, identity = plain_location(location), str(table.metadata().id)
-    return PlainTable(place, identity, table.version(), schema, files, written, size)
+    return None if table is None else _with_files(location, table, log.files(table))
+
+
+def plain_part(location: str, version: int, files: pa.Table) -> PlainTable | None:
+    """Some files of a version as a table of their own; None where ``plain_table`` has none.
+
+    Args:
+        location: of the table.
+        version: of the table.
+        files: rows of ``log.files``.
+    """
+    return _with_files(location, log.existing_table(location, version=version), files)
 
 
 def plain_changes(location: str, *, after: int, upto: int) -> tuple[PlainTable, FeedFiles] | None:
-    """The change feed files of a plain table in (after, upto].
+    """The change feed files of a plain table of any size in (after, upto].
 
     Returns:
-        the table at the last version, and the files; None if files do not give the changes.
+        the table at the last version, without its files, and the files of the feed; None if files
+        do not give the changes, or are too large to be read one by one.
     """
-    table = plain_table(location, upto)
-    files = None if table is None else feed_files(location, after=after, upto=upto)
-    if table is None or files is None or not plain_files(files.all):
+    table = log.open_table(location, version=upto)
+    plain = None if table is None else _with_files(location, table, None)
+    files = None if plain is None else feed_files(location, after=after, upto=upto)
+    if plain is None or files is None or not plain_files(files.all, size=files.bytes):
         return None
-    return table, files
+    return plain, files
+
+
+def _with_files(location: str, table: DeltaTable, files: pa.Table | None) -> PlainTable | None:
+    if _PATTERN & set(plain_location(location)):
+        return None
+    if table.metadata().partition_columns or not files_are_rows(table):
+        return None
+    paths = () if files is None else tuple(files.column("path").to_pylist())
+    size = 0 if files is None else int(pc.sum(files.column("size_bytes")).as_py() or 0)
+    if not plain_files(paths, size=size):
+        return None
+    return PlainTable(
+        location=plain_location(location),
+        identity=str(table.metadata().id),
+        version=table.version(),
+        schema=json.loads(table.schema().to_json()),
+        files=paths,
+        written=_features(table)[1],
+        bytes=size,
+    )
 
 
 def files_are_rows(table: DeltaTable) -> bool:
@@ -149,7 +175,12 @@ def _is_checked(table: DeltaTable) -> bool:
     return constraints or "delta.generationExpression" in table.schema().to_json()
 
 
-def plain_files(paths: Iterable[str]) -> bool:
-    """Whether there are few files, with relative paths that every reader accepts."""
-    found = tuple(paths)
-    return policy.SCANNED.fits(files=len(found)) and all(_FILE.fullmatch(one) for one in found)
+def plain_files(paths: Sequence[str], *, size: int | None) -> bool:
+    """Whether there are few small files, with relative paths that every reader accepts.
+
+    Args:
+        paths: as the log has them.
+        size: of all files in bytes; None if the log does not have it.
+    """
+    few = policy.SCANNED.fits(files=len(paths), size=size)
+    return few and all(_FILE.fullmatch(one) for one in paths)

@@ -31,6 +31,7 @@ from spark_jobs.storage.plain import (
     files_are_rows,
     has_nanoseconds,
     plain_changes,
+    plain_part,
     plain_table,
 )
 from spark_jobs.storage.rows import no_rows
@@ -49,6 +50,21 @@ def read(spark: SparkSession, location: str, version: int | None = None) -> Data
     if table is None:
         return tables.read(spark, location, version)
     return _frame_of(spark, table, table.files)
+
+
+def read_files(
+    spark: SparkSession, location: str, version: int, files: pa.Table
+) -> DataFrame | None:
+    """The rows of some files of a version; None if they have to be read by Delta's reader.
+
+    Args:
+        spark: session to use.
+        location: of the table.
+        version: of the table.
+        files: rows of ``log.files``.
+    """
+    table = plain_part(location, version, files)
+    return None if table is None else _frame_of(spark, table, table.files)
 
 
 def read_by_delta(spark: SparkSession, location: str, version: int | None = None) -> DataFrame:

@@ -152,6 +152,20 @@ def test_more_rows_and_other_types_stay_with_spark(
         assert fetched(spark.sql(f"SELECT {kind} AS a, 1 AS b")) is None
 
 
+def test_few_changes_of_a_large_table_are_read_by_their_files(
+    spark: SparkSession, location: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create(spark, location, f"{ROWS} WHERE id IS NOT NULL")
+    spark.sql(f"{ROWS} WHERE id IS NULL").write.format("delta").mode("append").save(location)
+    change(spark, location, deleted="id = 2", inserted="id = 1")
+    monkeypatch.setattr(policy, "SCANNED", Limit(files=1))
+    for after, upto, by_files in ((0, 1, True), (1, 2, True), (0, 2, False)):
+        ours = reader.changes(spark, location, after=after, upto=upto)
+        theirs = tables.changes(spark, location, after=after, upto=upto)
+        assert texts(ours.select(theirs.columns[:-2])) == texts(theirs.select(theirs.columns[:-2]))
+        assert ("_commit_version" not in ours.columns) is by_files
+
+
 OTHERS = {
     "partitioned": "CREATE TABLE {} (a INT, p INT) USING delta PARTITIONED BY (p)",
     "deletion vectors": "CREATE TABLE {} (a INT) USING delta "

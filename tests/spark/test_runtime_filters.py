@@ -6,6 +6,7 @@ import math
 import random
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame
@@ -17,6 +18,7 @@ from spark_jobs.graph.runtime_filters import Known
 from spark_jobs.graph.sql import Query
 from spark_jobs.planning.decision import Incremental
 from spark_jobs.storage import policy
+from spark_jobs.storage.policy import Limit
 from tests.spark.gold_project import GoldProject
 from tests.spark.test_gold_incremental import FIRST_ORDERS, FIRST_USERS, VIEWS, change
 
@@ -74,6 +76,40 @@ def test_the_other_side_of_a_join_is_read_where_the_keys_are(
     old, recent = (",".join(sorted(map(str, range(at, at + 11)))) for at in (5, 1000))
     wanted = f"Or(In(order_id, [{old}]),In(order_id, [{recent}]))"
     assert [one for one in pushed if wanted in one], pushed
+
+
+def test_of_a_large_table_the_files_with_the_keys_are_read(
+    project: GoldProject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scans: list[str] = []
+    query = SparkEngine._query
+
+    def noted(engine: SparkEngine, text: Query) -> DataFrame:
+        frame = query(engine, text)
+        plan = frame._jdf.queryExecution().executedPlan().toString()
+        scans.extend(re.findall(r"Location: (\w+)", plan))
+        files.extend(Path(one).name for one in frame.inputFiles())
+        return frame
+
+    files: list[str] = []
+    monkeypatch.setattr(SparkEngine, "_query", noted)
+    monkeypatch.setattr(policy, "COPIED", policy.NOTHING)
+    for start in range(1000, 1040, 10):
+        project.append("silver.baskets", ORDERS.format(start, start + 10))
+        project.append("silver.lines", LINES.format(4 * start, 4 * start + 40))
+    project.refresh("totals", "t2")
+    # More files than are read one by one, and more than the last change and its keys have.
+    monkeypatch.setattr(policy, "SCANNED", Limit(files=2))
+    monkeypatch.setattr(SparkEngine, "_query", noted)
+    project.append("silver.baskets", ORDERS.format(1040, 1045))
+    project.append("silver.lines", LINES.format(4160, 4180))
+    scans.clear()
+    files.clear()
+    assert isinstance(project.refresh("totals", "t3").plan.decision, Incremental)
+    assert scans
+    assert set(scans) == {"InMemoryFileIndex"}
+    assert len(set(files)) == 2
+    project.assert_right("totals")
 
 
 @pytest.mark.long

@@ -8,6 +8,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
+from sqlglot import exp
+
 from spark_jobs.gold.base.context import GoldContext
 from spark_jobs.gold.compute.columns import with_columns
 from spark_jobs.gold.compute.difference import has_incomparable, multiset_difference, same_columns
@@ -19,7 +21,7 @@ from spark_jobs.graph.dialect import to_sql
 from spark_jobs.graph.duck.staged import INSERT, OPERATION
 from spark_jobs.graph.last_step import DeleteInsert, MergeByKey, RowStep
 from spark_jobs.graph.maintenance.relation import WEIGHT
-from spark_jobs.graph.runtime_filters import with_runtime_filters
+from spark_jobs.graph.runtime_filters import Needed, needed_values, with_runtime_filters
 from spark_jobs.graph.sql import Query, named_relation, with_prefix
 from spark_jobs.planning.plan import RefreshPlan
 from spark_jobs.planning.work import WorkItem
@@ -53,6 +55,9 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
         self._place = policy.CHANGE.place(rows=changed)
         self._prefix = f"__{uuid4().hex[:12]}_"
         self._frames: dict[str, DataFrame] = {}
+        # Tables that are read once a query needs them, and how many files it needs.
+        self._unread: dict[str, tuple[str, int]] = {}
+        self._parts: dict[tuple[str, tuple[str, ...]], str] = {}
         self._persisted: list[DataFrame] = []
         self._steps = StepValues()
 
@@ -70,12 +75,14 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
             self._context.spark.catalog.dropTempView(self._prefix + name)
 
     def table(self, name: str, location: str, version: int) -> None:
-        self._register(reader.read(self._context.spark, location, version), name)
         few = self._place is Place.LOCAL
-        if few and not policy.COPIED.fits(size=log.size(location, version).bytes):
-            self._steps.add_table(
-                name, lambda: log.files(log.existing_table(location, version=version))
-            )
+        if not few or policy.COPIED.fits(size=log.size(location, version).bytes):
+            self._register(reader.read(self._context.spark, location, version), name)
+            return
+        self._unread[name] = location, version
+        self._steps.add_table(
+            name, lambda: log.files(log.existing_table(location, version=version))
+        )
 
     def changes(self, name: str, location: str, *, after: int, upto: int) -> None:
         # Open the session before importing functions: they check which kind of session is active.
@@ -96,11 +103,11 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
         return run
 
     def same(self, name: str, other: str) -> Prepared[None]:
-        return lambda: self._register(self._frames[other], name)
+        return lambda: self._register(self._frame(other), name)
 
     def typed(self, query: Query, *, like: str) -> Prepared[Rows]:
         # The sum of two decimals has a wider type.
-        return lambda: self._rows(with_types_of(self._query(query), self._frames[like]))
+        return lambda: self._rows(with_types_of(self._query(query), self._frame(like)))
 
     def change(
         self, query: Query | None, *, view: str, published: str, step: RowStep
@@ -108,7 +115,7 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
         def run() -> Rows:
             from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
-            held = self._frames[published]
+            held = self._frame(published)
             if query is None:
                 return self._rows(held.limit(0).withColumn(OPERATION, F.lit(INSERT)))
             # The type of a sum may be wider than the published column.
@@ -129,7 +136,8 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
             names = {}
             for table, version in work.vector:
                 name = f"{table.layer}_{table.name}"
-                self.table(name, self._context.locations.of(table), version.version)
+                location = self._context.locations.of(table)
+                self._register(reader.read(self._context.spark, location, version.version), name)
                 names[str(table)] = named_relation(self._prefix + name)
             frame = pinned_result(
                 self._context,
@@ -171,7 +179,33 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
 
     def _query(self, query: Query) -> DataFrame:
         narrow = with_runtime_filters(query, self._steps)
+        for name, needed in needed_values(query, self._steps).items():
+            if name in self._unread and (part := self._part(name, needed)):
+                narrow = with_prefix(narrow, [name], self._prefix + part)
+        for name in {one.name for one in narrow.find_all(exp.Table)}:
+            self._read(name)
         return self._context.spark.sql(to_sql(with_prefix(narrow, self._frames, self._prefix)))
+
+    def _part(self, name: str, needed: Needed) -> str | None:
+        """Register the files of a table that a query needs; returns the prefix of their name."""
+        files = self._steps.files(name, needed)
+        key = name, tuple(files.column("path").to_pylist())
+        if key not in self._parts:
+            frame = reader.read_files(self._context.spark, *self._unread[name], files)
+            if frame is None:
+                return None
+            self._parts[key] = f"part{len(self._parts)}_"
+            self._register(frame, self._parts[key] + name)
+        return self._parts[key]
+
+    def _read(self, name: str) -> None:
+        """Register a whole table, unless that was done."""
+        if name in self._unread and name not in self._frames:
+            self._register(reader.read(self._context.spark, *self._unread[name]), name)
+
+    def _frame(self, name: str) -> DataFrame:
+        self._read(name)
+        return self._frames[name]
 
     def _rows(self, frame: DataFrame) -> Rows:
         return Rows.of(frame, place=self._place)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_jobs.graph.runtime_filters import Values, text_of
+from spark_jobs.graph.runtime_filters import Needed, Values, text_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,12 +23,14 @@ _SHORT_LIST: Final = 10
 # More values are longer to parse than to compile.
 _LONGEST_LIST: Final = 2_000
 _MOST: Final = {"tinyint": 2**7 - 1, "smallint": 2**15 - 1, "int": 2**31 - 1, "bigint": 2**63 - 1}
+_TIMES: Final = ("timestamp", "timestamp_ntz")
 _IS: Final = {
     **dict.fromkeys(_MOST, pa.types.is_integer),
     "date": pa.types.is_date,
-    "timestamp": pa.types.is_timestamp,
-    "timestamp_ntz": pa.types.is_timestamp,
+    "timestamp": lambda kind: pa.types.is_timestamp(kind) and kind.tz is not None,
+    "timestamp_ntz": lambda kind: pa.types.is_timestamp(kind) and kind.tz is None,
 }
+_MILLISECOND: Final = 1_000
 # Of the range of values in a table, the part that may be looked for.
 _SHARE: Final = 0.5
 
@@ -48,7 +51,7 @@ class StepValues:
             name: the table's.
             files: returns its files as ``storage.log.files`` does.
         """
-        self._files[name] = files
+        self._files[name] = cache(files)
 
     def add(self, name: str, rows: pa.Table, kinds: Mapping[str, str]) -> None:
         """Keep the rows of a step.
@@ -79,6 +82,22 @@ class StepValues:
         found = self._ranges[relation, column]
         looked_for = sum(1 + last - first for first, last in values.intervals)
         return found is not None and looked_for <= _SHARE * (1 + found[1] - found[0])
+
+    def files(self, relation: str, needed: Needed) -> pa.Table:
+        """The files of a large table that may have needed rows, by the log's statistics.
+
+        Args:
+            relation: the table's name.
+            needed: as ``needed_values`` returns it.
+        """
+        files = self._files[relation]()
+        some = _all(files, holds=False)
+        for values in needed:
+            every = _all(files, holds=True)
+            for column, one in values.items():
+                every = pc.and_(every, _may_have(files, column, one))
+            some = pc.or_(some, every)
+        return files.filter(some)
 
     def _look(self, relation: str, column: str) -> Values | None:
         if relation not in self._rows:
@@ -133,25 +152,50 @@ def _long(part: list[int], most: int) -> list[int]:
 
 def _range(files: pa.Table, column: str, kind: str) -> tuple[int, int] | None:
     """The smallest and the largest value of a column; None if a file's statistics lack it."""
-    bounds: list[int] = []
+    low, high = (_bound(files, bound, column, kind) for bound in ("min", "max"))
+    if low is None or high is None or low.null_count or high.null_count or not files.num_rows:
+        return None
+    return int(pc.min(low).as_py()), int(pc.max(high).as_py())
+
+
+def _all(files: pa.Table, *, holds: bool) -> pa.ChunkedArray:
+    return pa.chunked_array([[holds] * files.num_rows], pa.bool_())
+
+
+def _may_have(files: pa.Table, column: str, values: Values) -> pa.ChunkedArray:
+    """For each file, whether a row may have one of the values."""
+    low, high = (_bound(files, bound, column, values.kind) for bound in ("min", "max"))
+    if low is None or high is None:
+        return _all(files, holds=True)
+    found = _all(files, holds=False)
+    for first, last in values.intervals:
+        inside = pc.and_(pc.less_equal(low, last), pc.greater_equal(high, first))
+        # A file without statistics may have any value.
+        found = pc.or_(found, pc.fill_null(inside, fill_value=True))
+    return found
+
+
+def _bound(files: pa.Table, bound: str, column: str, kind: str) -> pa.ChunkedArray | None:
+    """Bounds of a column in each file as numbers; None without statistics of this type."""
     names = {name.lower(): name for name in files.column_names}
-    for bound, choose in (("min", min), ("max", max)):
-        name = names.get(f"{bound}.{column}")
-        if name is None or files.column(name).null_count or not files.num_rows:
-            return None
-        if not _IS[kind](files.column(name).type):
-            return None
-        numbers = _numbers(files.column(name), kind)
-        bounds.append(int(choose(numbers)))
-    return bounds[0], bounds[1]
+    name = names.get(f"{bound}.{column}")
+    if name is None or not _IS[kind](files.column(name).type):
+        return None
+    found = _as_numbers(files.column(name), kind)
+    # Delta truncates statistics to milliseconds.
+    return pc.add(found, _MILLISECOND - 1) if bound == "max" and kind in _TIMES else found
 
 
 def _numbers(values: pa.ChunkedArray, kind: str) -> npt.NDArray[np.int64]:
-    """The values that are not NULL as numbers: days of dates, microseconds of times."""
-    some = pc.drop_null(values)
-    if kind == "date":
-        some = some.cast(pa.int32())
-    elif kind not in _MOST:
-        some = some.cast(pa.timestamp("us", some.type.tz)).cast(pa.int64())
-    numbers: npt.NDArray[np.int64] = some.cast(pa.int64()).to_numpy()
+    """The values that are not NULL as numbers."""
+    numbers: npt.NDArray[np.int64] = _as_numbers(pc.drop_null(values), kind).to_numpy()
     return numbers
+
+
+def _as_numbers(values: pa.ChunkedArray, kind: str) -> pa.ChunkedArray:
+    """The values as numbers: days of dates, microseconds of times."""
+    if kind == "date":
+        values = values.cast(pa.int32())
+    elif kind in _TIMES:
+        values = values.cast(pa.timestamp("us", values.type.tz)).cast(pa.int64())
+    return values.cast(pa.int64())
