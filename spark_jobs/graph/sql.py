@@ -144,6 +144,15 @@ def named_relation(name: str) -> Relation:
     return exp.to_table(name)
 
 
+def relations_read(query: Query) -> set[str]:
+    """The names of the relations without a schema that a query reads.
+
+    >>> sorted(relations_read(parse("SELECT a.x FROM a, b AS c, s.d")))
+    ['a', 'b']
+    """
+    return {table.name for table in query.find_all(exp.Table) if not table.db}
+
+
 def with_prefix(query: Query, names: Collection[str], prefix: str) -> Query:
     """A copy of a query that reads some relations under longer names.
 

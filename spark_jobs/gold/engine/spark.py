@@ -8,8 +8,6 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from sqlglot import exp
-
 from spark_jobs.gold.base.context import GoldContext
 from spark_jobs.gold.compute.columns import with_columns
 from spark_jobs.gold.compute.difference import has_incomparable, multiset_difference, same_columns
@@ -22,7 +20,7 @@ from spark_jobs.graph.duck.staged import INSERT, OPERATION
 from spark_jobs.graph.last_step import DeleteInsert, MergeByKey, RowStep
 from spark_jobs.graph.maintenance.relation import WEIGHT
 from spark_jobs.graph.runtime_filters import Needed, needed_values, with_runtime_filters
-from spark_jobs.graph.sql import Query, named_relation, with_prefix
+from spark_jobs.graph.sql import Query, named_relation, relations_read, with_prefix
 from spark_jobs.planning.plan import RefreshPlan
 from spark_jobs.planning.work import WorkItem
 from spark_jobs.storage import log, policy, reader
@@ -182,7 +180,7 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
         for name, needed in needed_values(query, self._steps).items():
             if name in self._unread and (part := self._part(name, needed)):
                 narrow = with_prefix(narrow, [name], self._prefix + part)
-        for name in {one.name for one in narrow.find_all(exp.Table)}:
+        for name in relations_read(narrow):
             self._read(name)
         return self._context.spark.sql(to_sql(with_prefix(narrow, self._frames, self._prefix)))
 
