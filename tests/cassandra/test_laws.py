@@ -30,18 +30,14 @@ LAWS = {
 
 
 @pytest.mark.parametrize("law", LAWS.values(), ids=LAWS.keys())
-def test_it_is_a_sink_like_the_others(
-    law: Law, table: Table, make: Make, addresses: Addresses, tmp_path: Path
-) -> None:
-    given: dict[str, Any] = {
-        "system": SinkSystem.CASSANDRA,
-        "form": RedisFormat.HASH,
-        "table": table,
-        "make": make,
-        "addresses": addresses,
-        "tmp_path": tmp_path,
-    }
-    law(**{name: given[name] for name in signature(law).parameters})
+def test_it_is_a_sink_like_the_others(law: Law, request: pytest.FixtureRequest) -> None:
+    given: dict[str, Any] = {"system": SinkSystem.CASSANDRA, "form": RedisFormat.HASH}
+    law(
+        **{
+            name: given[name] if name in given else request.getfixturevalue(name)
+            for name in signature(law).parameters
+        }
+    )
 
 
 @pytest.mark.parametrize("failpoint", ["sink_delivered", "sink_recorded"])

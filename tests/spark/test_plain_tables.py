@@ -162,7 +162,8 @@ def test_few_changes_of_a_large_table_are_read_by_their_files(
     for after, upto, by_files in ((0, 1, True), (1, 2, True), (0, 2, False)):
         ours = reader.changes(spark, location, after=after, upto=upto)
         theirs = tables.changes(spark, location, after=after, upto=upto)
-        assert texts(ours.select(theirs.columns[:-2])) == texts(theirs.select(theirs.columns[:-2]))
+        commit = ("_commit_version", "_commit_timestamp")
+        assert texts(ours.drop(*commit)) == texts(theirs.drop(*commit))
         assert ("_commit_version" not in ours.columns) is by_files
 
 
