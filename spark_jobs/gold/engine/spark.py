@@ -53,8 +53,8 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
         self._place = policy.CHANGE.place(rows=changed)
         self._prefix = f"__{uuid4().hex[:12]}_"
         self._frames: dict[str, DataFrame] = {}
-        # Tables that are read once a query needs them, and how many files it needs.
-        self._unread: dict[str, tuple[str, int]] = {}
+        # Where tables are; they are registered once a query reads them.
+        self._tables: dict[str, tuple[str, int]] = {}
         self._parts: dict[tuple[str, tuple[str, ...]], str] = {}
         self._persisted: list[DataFrame] = []
         self._steps = StepValues()
@@ -73,14 +73,12 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
             self._context.spark.catalog.dropTempView(self._prefix + name)
 
     def table(self, name: str, location: str, version: int) -> None:
+        self._tables[name] = location, version
         few = self._place is Place.LOCAL
-        if not few or policy.COPIED.fits(size=log.size(location, version).bytes):
-            self._register(reader.read(self._context.spark, location, version), name)
-            return
-        self._unread[name] = location, version
-        self._steps.add_table(
-            name, lambda: log.files(log.existing_table(location, version=version))
-        )
+        if few and not policy.COPIED.fits(size=log.size(location, version).bytes):
+            self._steps.add_table(
+                name, lambda: log.files(log.existing_table(location, version=version))
+            )
 
     def changes(self, name: str, location: str, *, after: int, upto: int) -> None:
         # Open the session before importing functions: they check which kind of session is active.
@@ -134,8 +132,8 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
             names = {}
             for table, version in work.vector:
                 name = f"{table.layer}_{table.name}"
-                location = self._context.locations.of(table)
-                self._register(reader.read(self._context.spark, location, version.version), name)
+                self._tables[name] = self._context.locations.of(table), version.version
+                self._read(name)
                 names[str(table)] = named_relation(self._prefix + name)
             frame = pinned_result(
                 self._context,
@@ -178,18 +176,24 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
     def _query(self, query: Query) -> DataFrame:
         narrow = with_runtime_filters(query, self._steps)
         for name, needed in needed_values(query, self._steps).items():
-            if name in self._unread and (part := self._part(name, needed)):
+            if part := self._part(name, needed):
                 narrow = with_prefix(narrow, [name], self._prefix + part)
-        for name in relations_read(narrow):
+        for name in sorted(relations_read(narrow)):
             self._read(name)
         return self._context.spark.sql(to_sql(with_prefix(narrow, self._frames, self._prefix)))
 
     def _part(self, name: str, needed: Needed) -> str | None:
-        """Register the files of a table that a query needs; returns the prefix of their name."""
+        """Register the files of a table that a query needs.
+
+        Returns:
+            the prefix of their name; None if the whole table is read.
+        """
         files = self._steps.files(name, needed)
+        if files is None:
+            return None
         key = name, tuple(files.column("path").to_pylist())
         if key not in self._parts:
-            frame = reader.read_files(self._context.spark, *self._unread[name], files)
+            frame = reader.read_files(self._context.spark, *self._tables[name], files)
             if frame is None:
                 return None
             self._parts[key] = f"part{len(self._parts)}_"
@@ -197,9 +201,9 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
         return self._parts[key]
 
     def _read(self, name: str) -> None:
-        """Register a whole table, unless that was done."""
-        if name in self._unread and name not in self._frames:
-            self._register(reader.read(self._context.spark, *self._unread[name]), name)
+        """Register a whole table, unless that was done or it is none."""
+        if name in self._tables and name not in self._frames:
+            self._register(reader.read(self._context.spark, *self._tables[name]), name)
 
     def _frame(self, name: str) -> DataFrame:
         self._read(name)

@@ -83,13 +83,18 @@ class StepValues:
         looked_for = sum(1 + last - first for first, last in values.intervals)
         return found is not None and looked_for <= _SHARE * (1 + found[1] - found[0])
 
-    def files(self, relation: str, needed: Needed) -> pa.Table:
-        """The files of a large table that may have needed rows, by the log's statistics.
+    def files(self, relation: str, needed: Needed) -> pa.Table | None:
+        """The files of a table that may have needed rows, by the log's statistics.
 
         Args:
             relation: the table's name.
             needed: as ``needed_values`` returns it.
+
+        Returns:
+            rows of ``storage.log.files``; None if the table is none of those that were added.
         """
+        if relation not in self._files:
+            return None
         files = self._files[relation]()
         some = _all(files, holds=False)
         for values in needed:

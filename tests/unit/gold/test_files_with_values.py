@@ -12,13 +12,15 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from spark_jobs.gold.engine.step_values import StepValues
-from spark_jobs.graph.runtime_filters import Values
+from spark_jobs.graph.runtime_filters import Needed, Values
 from spark_jobs.storage import log
 
 
-def known(files: pa.Table) -> StepValues:
-    found = StepValues()
-    found.add_table("big", lambda: files)
+def read(files: pa.Table, needed: Needed) -> pa.Table:
+    known = StepValues()
+    known.add_table("big", lambda: files)
+    found = known.files("big", needed)
+    assert found is not None
     return found
 
 
@@ -43,7 +45,7 @@ def test_no_file_with_a_needed_row_is_left_out(tmp_path: Path) -> None:
         number = day - date(1970, 1, 1).toordinal()
         references = [{"key": values(key)}, {"day": values(number, kind="date")}]
         needed = references if rng.random() < 0.5 else [references[0] | references[1]]
-        chosen = set(known(files).files("big", needed).column("path").to_pylist())
+        chosen = set(read(files, needed).column("path").to_pylist())
         for path in files.column("path").to_pylist():
             held = pq.read_table(f"{place}/{path}").to_pylist()
             wanted = (
@@ -58,7 +60,7 @@ def test_no_file_with_a_needed_row_is_left_out(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("statistics", "read"),
+    ("statistics", "expected"),
     [
         ({"min.key": [0, 500], "max.key": [499, 1000]}, [True, False]),
         ({"min.key": [0, None], "max.key": [5, 1000]}, [False, True]),
@@ -70,11 +72,11 @@ def test_no_file_with_a_needed_row_is_left_out(tmp_path: Path) -> None:
     ],
 )
 def test_a_file_without_statistics_is_read(
-    statistics: dict[str, list[object]], read: list[bool]
+    statistics: dict[str, list[object]], expected: list[bool]
 ) -> None:
-    files = pa.table({**statistics, "at": pa.array(range(len(read)), pa.int64())})
-    found = known(files).files("big", [{"key": values(7)}])
-    assert found.column("at").to_pylist() == [at for at, one in enumerate(read) if one]
+    files = pa.table({**statistics, "at": pa.array(range(len(expected)), pa.int64())})
+    found = read(files, [{"key": values(7)}])
+    assert found.column("at").to_pylist() == [at for at, one in enumerate(expected) if one]
 
 
 @pytest.mark.parametrize(("kind", "zone"), [("timestamp", "UTC"), ("timestamp_ntz", None)])
@@ -84,13 +86,17 @@ def test_statistics_of_times_are_truncated_to_milliseconds(kind: str, zone: str 
     files = pa.table({"min.at": bound, "max.at": bound})
     first = int(datetime(2026, 1, 1, tzinfo=UTC).timestamp() * 1_000_000)
     for number, there in ((first - 1, 0), (first, 1), (first + 999, 1), (first + 1000, 0)):
-        found = known(files).files("big", [{"at": values(number, kind=kind)}])
+        found = read(files, [{"at": values(number, kind=kind)}])
         assert found.num_rows == there
     # A time without a zone depends on the session's.
     other = "timestamp" if zone is None else "timestamp_ntz"
-    assert known(files).files("big", [{"at": values(1, kind=other)}]).num_rows == 1
+    assert read(files, [{"at": values(1, kind=other)}]).num_rows == 1
 
 
 def test_without_a_value_no_file_is_read() -> None:
     files = pa.table({"min.key": [0], "max.key": [9]})
-    assert known(files).files("big", [{"key": values()}]).num_rows == 0
+    assert read(files, [{"key": values()}]).num_rows == 0
+
+
+def test_of_other_tables_nothing_is_known() -> None:
+    assert StepValues().files("small", [{"key": values(1)}]) is None
