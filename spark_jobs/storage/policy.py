@@ -75,7 +75,7 @@ STATE: Final = Limit(rows=20_000)
 REWRITTEN: Final = Limit(bytes=2**28)
 # Files whose footers are read; for more files Spark is faster.
 FOOTERS: Final = Limit(files=32)
-# Tables that are read file by file; for larger ones Delta's data skipping saves more than its jobs
+# Files of a table that are read one by one; for more, Delta's data skipping saves more than its jobs
 # cost.
 SCANNED: Final = Limit(files=200, bytes=2**30)
 # Change feeds that an interactive command counts.
