@@ -75,8 +75,8 @@ STATE: Final = Limit(rows=20_000)
 REWRITTEN: Final = Limit(bytes=2**28)
 # Files whose footers are read; for more files Spark is faster.
 FOOTERS: Final = Limit(files=32)
-# Files of a table that are read one by one; for more, Delta's data skipping saves more than its jobs
-# cost.
+# Files of a table that are read one by one. For more of them, Delta's data skipping saves more than
+# its jobs cost.
 SCANNED: Final = Limit(files=200, bytes=2**30)
 # Change feeds that an interactive command counts.
 COUNTED: Final = Limit(rows=2_000_000, files=500)

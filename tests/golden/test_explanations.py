@@ -21,8 +21,11 @@ from spark_jobs.gold.explain.explanation import explained
 from spark_jobs.gold.explain.impact import impact
 from spark_jobs.gold.refresh.steps import Refresher
 from spark_jobs.planning.impact import VersionRange
+from spark_jobs.sections import Engine
 from spark_jobs.serving.report.explanations import explanation
 from spark_jobs.state.store import ControlStore
+from spark_jobs.storage import policy
+from spark_jobs.storage.policy import Limit
 from tests.golden.maintained_shop import NOON, VIEWS, move_on, opened, publish_all, write_shop
 
 TEXTS = Path(__file__).with_name("explanations.txt")
@@ -91,6 +94,24 @@ def test_every_refresh_is_compiled_as_reviewed(
 ) -> None:
     text = script(refresher.context, refresher.explain(view))
     compare(text.rstrip() + "\n", SCRIPTS / f"{view}.sql", tmp_path)
+
+
+def test_the_engine_is_that_of_the_planned_refresh(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = write_shop(tmp_path).with_engine(Engine.AUTO)
+    with ControlStore.open(settings.control_url) as store:
+        refresher = opened(settings, store)
+        publish_all(refresher)
+        move_on(tmp_path)
+        # Two files are too many for DuckDB to read a table whole, and the change has one.
+        monkeypatch.setattr(policy, "SCANNED", Limit(files=1))
+        sums, everything = (
+            explained(refresher.context, refresher.explain(view)).engine
+            for view in ("sums", "everything")
+        )
+    assert sums == "DuckDB, in the process of the refresh"
+    assert everything == "Spark, for the files of bronze.orders, which Delta's reader must read"
 
 
 def test_json_contains_everything(

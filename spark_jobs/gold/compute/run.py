@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from spark_jobs.gold.compute.aggregate_state import (
@@ -22,6 +22,8 @@ from spark_jobs.state.failpoints import failpoint
 from spark_jobs.storage.rows import Rows
 
 _States = Mapping[str, TableVersion]
+# Runs a step for an attempt; returns the versions of the aggregate state that it wrote.
+_Step = Callable[[WorkItem], _States]
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,18 @@ def run(change: Change, engine: Engine, work: WorkItem) -> StagedChange:
             belongs to no publication and is ignored.
         TableMovedError: another process wrote aggregate state at the same time.
     """
+    return prepared(change, engine, work.view)(work)
+
+
+def prepared(change: Change, engine: Engine, view: str) -> Callable[[WorkItem], StagedChange]:
+    """Prepare all steps, without computing a row.
+
+    Returns:
+        a function that runs them for an attempt.
+
+    Raises:
+        NotTranslatedError: this engine cannot compute the refresh.
+    """
     program, relations = change.program, change.relations
     published = relations.published().name
     for name, (location, version) in relations.contents.items():
@@ -60,29 +74,31 @@ def run(change: Change, engine: Engine, work: WorkItem) -> StagedChange:
         one = relations.ranges[table]
         name, location = relations.change(table).name, relations.location(table)
         engine.changes(name, location, after=one.before.version, upto=one.after.version)
-    steps = [_prepared(step, engine, relations, work) for step in program.steps]
-    rows = engine.change(program.change, view=work.view, published=published, step=program.last)
-    states: dict[str, TableVersion] = {}
-    for step in steps:
-        states |= step()
+    steps = [_prepared(step, engine, relations) for step in program.steps]
+    rows = engine.change(program.change, view=view, published=published, step=program.last)
     updates = [one for one in program.steps if isinstance(one, StateUpdate)]
     counted = any(relations.groups(one.state.table).known is None for one in updates)
-    return StagedChange(rows(), states, counted, engine.name)
+
+    def run_steps(work: WorkItem) -> StagedChange:
+        states: dict[str, TableVersion] = {}
+        for step in steps:
+            states |= step(work)
+        return StagedChange(rows(), states, counted, engine.name)
+
+    return run_steps
 
 
-def _prepared(
-    step: AnyStep, engine: Engine, relations: Relations, work: WorkItem
-) -> Prepared[_States]:
-    """A function that runs a step and returns the versions of the aggregate state it wrote."""
+def _prepared(step: AnyStep, engine: Engine, relations: Relations) -> _Step:
     match step:
         case StateRead():
             compute = _read(step, engine, relations)
         case StateUpdate():
-            return _update(step, engine, relations, work)
+            return _update(step, engine, relations)
         case _:
             compute = engine.computed(step.name, step.query)
 
-    def run_step() -> _States:
+    def run_step(work: WorkItem) -> _States:
+        del work
         compute()
         return {}
 
@@ -99,9 +115,7 @@ def _read(step: StateRead, engine: Engine, relations: Relations) -> Prepared[Non
     return lambda: None
 
 
-def _update(
-    step: StateUpdate, engine: Engine, relations: Relations, work: WorkItem
-) -> Prepared[_States]:
+def _update(step: StateUpdate, engine: Engine, relations: Relations) -> _Step:
     """Register aggregate state as it will be, and write it if it changes."""
     table = step.state.table
     old, new = (relations.content(table, when).name for when in (When.OLD, When.NEW))
@@ -113,7 +127,7 @@ def _update(
         for query in (step.update, step.change)
     )
 
-    def run_update() -> _States:
+    def run_update(work: WorkItem) -> _States:
         if update is None:
             unchanged()
             return {} if groups.known is None else {table: groups.known}

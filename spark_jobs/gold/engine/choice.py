@@ -14,11 +14,15 @@ from typing import TypeVar
 
 from spark_jobs import sections
 from spark_jobs.gold.base.context import GoldContext
+from spark_jobs.gold.base.publications import latest_publication
+from spark_jobs.gold.compute.increment import change_of
 from spark_jobs.gold.compute.protocol import Engine
+from spark_jobs.gold.compute.run import prepared
 from spark_jobs.gold.engine.database import DuckError
 from spark_jobs.gold.engine.duck import DuckEngine
 from spark_jobs.gold.engine.spark import SparkEngine
 from spark_jobs.graph.duck.errors import NotTranslatedError
+from spark_jobs.planning.decision import Incremental
 from spark_jobs.planning.plan import RefreshPlan
 
 log = logging.getLogger(__name__)
@@ -72,12 +76,20 @@ def first_line(error: Exception) -> str:
 
 
 def spark_because(context: GoldContext, plan: RefreshPlan) -> str | None:
-    """Why Spark computes a view, as text to follow "for"; None if DuckDB does."""
+    """Why Spark computes a planned refresh, as text to follow "for"; None if DuckDB does."""
     if context.settings.gold.engine is sections.Engine.SPARK:
         return "the setting gold.engine"
+    base = latest_publication(context.published_at(plan.view))
     try:
         with DuckEngine(context) as engine:
-            engine.whole(plan)
+            if isinstance(plan.decision, Incremental) and base is not None:
+                entry = context.entry(plan.view)
+                change = change_of(
+                    context, entry, vector=plan.vector, clock=plan.clock, base=base, by_name=True
+                )
+                prepared(change, engine, plan.view)
+            else:
+                engine.whole(plan)
     except NotTranslatedError as reason:
         return reason.what
     except DuckError as error:
