@@ -105,8 +105,21 @@ def few_rows(location: str) -> pa.Table | None:
         return None
     files = PyFileSystem(DeltaStorageHandler(table.location))
     schema = pa.schema(DeltaTable(table.location, version=table.version).schema().to_arrow())
-    parts = [ParquetFile(files.open_input_file(path)).read().cast(schema) for path in table.files]
+    parts = [
+        _in_schema(ParquetFile(files.open_input_file(path)).read(), schema) for path in table.files
+    ]
     return pa.concat_tables(parts) if parts else schema.empty_table()
+
+
+def _in_schema(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """A file's rows with the table's columns; one that was added later is NULL."""
+    columns = [
+        rows.column(field.name).cast(field.type)
+        if field.name in rows.column_names
+        else pa.nulls(rows.num_rows, field.type)
+        for field in schema
+    ]
+    return pa.table(columns, schema=schema)
 
 
 def read_columns(

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from decimal import Decimal
 
 import pytest
+from pyspark.sql import DataFrame
 
 from spark_jobs.gold.base.errors import QueryFailedError, UntypedColumnError, ViewUnknownError
+from spark_jobs.gold.engine import spark as engine_module
 from spark_jobs.graph.manifest import Column
 from spark_jobs.quality.errors import GateBlockedError
 from spark_jobs.state.attempts import AttemptStatus
-from spark_jobs.storage import log, tables
+from spark_jobs.storage import log, policy, tables
 from spark_jobs.storage.history import rows_changed
 from tests.spark.gold_project import GoldProject
 
@@ -93,6 +96,37 @@ def test_an_equal_result_moves_the_watermark_and_no_row(gold: GoldProject) -> No
     assert [one["sequence"] for one in gold.publications("totals")] == [1, 2]
     assert gold.reason("shares") == "NO_UPSTREAM_CHANGE"
     gold.assert_right("totals")
+
+
+@pytest.mark.parametrize("small", [True, False])
+def test_only_rows_that_differ_are_fed(
+    gold: GoldProject, monkeypatch: pytest.MonkeyPatch, small: bool
+) -> None:
+    by_spark: list[DataFrame] = []
+    difference = engine_module.multiset_difference
+
+    def noted(expected: DataFrame, actual: DataFrame) -> DataFrame:
+        by_spark.append(expected)
+        return difference(expected, actual)
+
+    monkeypatch.setattr(engine_module, "multiset_difference", noted)
+    if not small:
+        monkeypatch.setattr(policy, "RESULT", policy.NOTHING)
+    query = "SELECT o.customer AS customer FROM silver.orders AS o"
+    gold.view("copies", query, inputs=("silver.orders",))
+    gold.refresh("copies", "t1")
+    for order, name in ((4, "ann"), (5, "eve")):
+        gold.append(
+            "silver.orders",
+            f"SELECT {order}L AS order_id, '{name}' AS customer, "
+            "CAST(1 AS DECIMAL(12, 2)) AS amount",
+        )
+    gold.refresh("copies", "t2")
+    fed = Counter((row["_change_type"], row["customer"]) for row in gold.changes("copies", 1))
+    # A table without a key has no copy more: all copies are replaced.
+    assert fed == Counter({("delete", "ann"): 1, ("insert", "ann"): 2, ("insert", "eve"): 1})
+    assert bool(by_spark) is not small
+    gold.assert_right("copies")
 
 
 def test_a_critical_failure_keeps_the_old_content(gold: GoldProject) -> None:

@@ -11,6 +11,7 @@ from uuid import uuid4
 from spark_jobs.gold.base.context import GoldContext
 from spark_jobs.gold.compute.columns import with_columns
 from spark_jobs.gold.compute.difference import has_incomparable, multiset_difference, same_columns
+from spark_jobs.gold.compute.difference_here import change_between, small_tables
 from spark_jobs.gold.compute.pinned import pinned_result
 from spark_jobs.gold.compute.protocol import SPARK, Prepared
 from spark_jobs.gold.engine.multisets import of_keyed, without_key
@@ -150,6 +151,9 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
 
     def difference(self, view: str, *, staged: str, published: str) -> RowChange | None:
         del view
+        if (small := small_tables(staged, published)) is not None:
+            kinds = {one.name: one.type for one in log.schema(staged)}
+            return change_between(*small, kinds, lambda: self._context.spark)
         spark = self._context.spark
         after, before = reader.read(spark, staged), reader.read(spark, published)
         size = log.size(staged)

@@ -130,3 +130,16 @@ def test_a_table_that_spark_must_write_is_left_to_it(location: str) -> None:
     with pytest.raises(AskedForSparkError):
         writer.append(lacking, location)
     assert DeltaTable(location).version() == 0
+
+
+def test_a_column_that_was_added_later_is_null_in_older_files(tmp_path: Path) -> None:
+    location = str(tmp_path / "table")
+    write_deltalake(location, pa.table({"a": [1], "b": ["x"]}))
+    newer = pa.table({"c": pa.array([True]), "b": ["y"], "a": [2]})
+    write_deltalake(location, newer, mode="append", schema_mode="merge")
+    found = reader.few_rows(location)
+    assert found is not None
+    assert sorted(found.to_pylist(), key=lambda row: row["a"]) == [
+        {"a": 1, "b": "x", "c": None},
+        {"a": 2, "b": "y", "c": True},
+    ]
