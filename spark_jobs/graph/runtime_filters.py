@@ -77,15 +77,15 @@ Needed = Sequence[Mapping[str, Values]]
 
 
 def needed_values(query: Query, known: Known) -> Mapping[str, Needed]:
-    """Values that all rows have which a query needs of a relation.
+    """Which values the rows have that a query needs of a relation; other rows change no result.
 
     Args:
-        query: refers to relations by name.
+        query: refers to relations by name; columns without a qualifier have unique names.
         known: some of the relations.
 
     Returns:
-        by relation: for each reference to it, values by lower-case column. Without the relations of
-        which some reference needs any row.
+        by relation: for each reference to it, values by lower-case column. A relation is left out
+        if some reference may need any row.
     """
     found: dict[int, dict[str, Values]] = {}
     for select in query.find_all(exp.Select):
