@@ -6,20 +6,15 @@ collects the rows to delete and those to insert.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_jobs.graph.last_step import DeleteInsert
 from spark_jobs.graph.type_agreement import compared
-from spark_jobs.storage import log, policy, reader
+from spark_jobs.storage import log, policy
+from spark_jobs.storage.reader import Session, few_rows
 from spark_jobs.storage.rows import RowChange, rows_here
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 
 def small_tables(staged: str, published: str) -> tuple[pa.Table, pa.Table] | None:
@@ -34,12 +29,12 @@ def small_tables(staged: str, published: str) -> tuple[pa.Table, pa.Table] | Non
         return None
     if not all(policy.RESULT.fits(rows=log.size(at).rows) for at in (staged, published)):
         return None
-    after, before = reader.few_rows(staged), reader.few_rows(published)
+    after, before = few_rows(staged), few_rows(published)
     return None if after is None or before is None else (after, before)
 
 
 def change_between(
-    after: pa.Table, before: pa.Table, kinds: dict[str, str], spark: Callable[[], SparkSession]
+    after: pa.Table, before: pa.Table, kinds: dict[str, str], spark: Session
 ) -> RowChange | None:
     """The change that turns one content into the other; None if too many rows differ to merge them.
 
