@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from spark_jobs import sections
 from spark_jobs.gold.base.context import GoldContext
-from spark_jobs.gold.base.publications import latest_publication
+from spark_jobs.gold.base.publications import Publication
 from spark_jobs.gold.compute.increment import change_of
 from spark_jobs.gold.compute.protocol import Engine
 from spark_jobs.gold.compute.run import prepared
@@ -75,11 +75,16 @@ def first_line(error: Exception) -> str:
     return str(error).partition("\n")[0]
 
 
-def spark_because(context: GoldContext, plan: RefreshPlan) -> str | None:
-    """Why Spark computes a planned refresh, as text to follow "for"; None if DuckDB does."""
+def spark_because(context: GoldContext, plan: RefreshPlan, base: Publication | None) -> str | None:
+    """Why Spark computes a planned refresh, as text to follow "for"; None if DuckDB does.
+
+    Args:
+        context: settings, manifest and locations of the project.
+        plan: the plan of the refresh.
+        base: the view's newest publication; None if nothing is published.
+    """
     if context.settings.gold.engine is sections.Engine.SPARK:
         return "the setting gold.engine"
-    base = latest_publication(context.published_at(plan.view))
     try:
         with DuckEngine(context) as engine:
             if isinstance(plan.decision, Incremental) and base is not None:

@@ -151,12 +151,12 @@ def explained(context: GoldContext, plan: RefreshPlan) -> Explanation:
         incremental=_of_changes(context, plan.changes) if maintained else None,
         full=_of_everything(context, plan),
         place=None if maintenance.obstacle is None else _place(context, entry),
-        engine=_engine(context, plan),
+        engine=_engine(context, plan, publication),
     )
 
 
-def _engine(context: GoldContext, plan: RefreshPlan) -> str:
-    reason = spark_because(context, plan)
+def _engine(context: GoldContext, plan: RefreshPlan, publication: Publication | None) -> str:
+    reason = spark_because(context, plan, publication)
     return "DuckDB, in the process of the refresh" if reason is None else f"Spark, for {reason}"
 
 
