@@ -30,9 +30,9 @@ def skipped(
             typer.echo(f"Changes that are answered now: {count:,}")
             return
     table = FittedTable(title="Changes that the connector left out")
-    for column in ("at", "position", "operation", "transaction", "committed at"):
+    for column in ("at", "position", "operation", "transaction", "committed at", "cause"):
         table.add_column(column)
     for one in found:
         times = [f"{at:%Y-%m-%d %H:%M:%S}" if at else "" for at in (one.at, one.committed_at)]
-        table.add_row(times[0], one.lsn, one.operation, one.transaction, times[1])
+        table.add_row(times[0], one.lsn, one.operation, one.transaction, times[1], one.cause)
     wide_console().print(table)

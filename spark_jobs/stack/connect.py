@@ -48,7 +48,8 @@ LOOK_SECONDS = 10
 ANSWER_SECONDS = 100
 _PREPARED = Lock()
 LOG4J_FILE = "connect-log4j2.properties"
-# Writes Debezium's warnings about unreadable changes to their own file; see ``stack.skipped``.
+# Writes Debezium's warnings about unreadable changes to their own file; see ``stack.skipped``. Only
+# the class of the exception is written: its message may contain values of the row.
 SKIPPED_LOGGING = """\
 appender.skipped.type = File
 appender.skipped.name = skipped
@@ -57,7 +58,8 @@ appender.skipped.createOnDemand = true
 appender.skipped.filter.threshold.type = ThresholdFilter
 appender.skipped.filter.threshold.level = warn
 appender.skipped.layout.type = PatternLayout
-appender.skipped.layout.pattern = %d{{yyyy-MM-dd'T'HH:mm:ss.SSSXXX}}{{UTC}} %m%ex{{none}}%n
+appender.skipped.layout.pattern = %d{{yyyy-MM-dd'T'HH:mm:ss.SSSXXX}}{{UTC}} %m \
+%replace{{%rEx{{1}}}}{{(?s)[:\\\\s].*}}{{}}%n
 logger.dispatcher.name = io.debezium.pipeline.EventDispatcher
 logger.dispatcher.level = info
 logger.dispatcher.appenderRef.skipped.ref = skipped

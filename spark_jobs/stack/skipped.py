@@ -27,9 +27,11 @@ from spark_jobs.stack.connect import (
 )
 from spark_jobs.state.types import utc_now
 
-_LINE = re.compile(r"^(\S+) Error while processing event at offset \{(.*)\}")
+_LINE = re.compile(r"^(\S+) Error while processing event at offset \{(.*)\} ?(\S*)$")
 _FIELD = re.compile(r"(\w+)=(\w+)")
 
+# A task that is stopped while its queue is full: it reads the change again when it starts.
+_STOPPED = "java.lang.InterruptedException"
 _HALTED = "is stopped: by a person, or by a `tidemark source resnapshot` that did not finish"
 
 
@@ -43,6 +45,7 @@ class Skipped:
         transaction: the id of its transaction.
         committed_at: when the transaction was committed.
         operation: INSERT, UPDATE, DELETE or TRUNCATE.
+        cause: class of the exception; "" if an earlier release recorded the change.
     """
 
     at: datetime
@@ -50,6 +53,7 @@ class Skipped:
     transaction: str
     committed_at: datetime | None
     operation: str
+    cause: str
 
 
 def skipped(settings: Settings) -> list[Skipped]:
@@ -58,7 +62,8 @@ def skipped(settings: Settings) -> list[Skipped]:
     if not path.exists():
         return []
     lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
-    return [_read(found) for line in lines if (found := _LINE.match(line))]
+    found = [_read(match) for line in lines if (match := _LINE.match(line))]
+    return [one for one in found if one.cause != _STOPPED]
 
 
 def unanswered(settings: Settings) -> list[Skipped]:
@@ -114,6 +119,7 @@ def _read(line: re.Match[str]) -> Skipped:
         transaction=fields.get("txId", ""),
         committed_at=datetime.fromtimestamp(int(micros) / 1e6, UTC) if micros.isdigit() else None,
         operation=fields.get("messageType", ""),
+        cause=line[3],
     )
 
 

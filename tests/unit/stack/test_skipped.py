@@ -20,7 +20,10 @@ LINES = (
         "lsn=37573496, txId=759, ts_usec=1795411501051575}\n"
     ),
     "2026-11-23T05:26:00.001Z Some other warning of the same class\n",
-    "2026-11-23T05:26:41.154Z Error while processing event at offset {lsn=4294967297}\n",
+    (
+        "2026-11-23T05:26:41.154Z Error while processing event at offset {lsn=4294967297} "
+        "java.lang.NumberFormatException\n"
+    ),
 )
 
 
@@ -46,8 +49,10 @@ def test_a_change_that_was_left_out_waits_for_an_answer(settings: Settings) -> N
         transaction="759",
         committed_at=datetime.fromtimestamp(1795411501.051575, UTC),
         operation="INSERT",
+        cause="",
     )
     assert (second.lsn, second.committed_at) == ("1/1", None)
+    assert second.cause == "java.lang.NumberFormatException"
     problem = capture_problem(settings)
     assert problem == "left out 2 changes that it cannot read, the last at 1/1"
 
@@ -60,12 +65,23 @@ def test_a_change_that_was_left_out_waits_for_an_answer(settings: Settings) -> N
     assert len(skipped(settings)) == 3
 
 
+def test_a_stopped_task_left_out_nothing(settings: Settings) -> None:
+    """It was stopped while its queue was full; later it reads the change again."""
+    stopped = LINES[0].replace("}\n", "} java.lang.InterruptedException\n")
+    skipped_file(settings).write_text(stopped + LINES[2] + stopped)
+    [change] = unanswered(settings)
+    assert change.lsn == "1/1"
+    assert answer(settings, by="me", reason="rows were written again") == 1
+    assert capture_problem(settings) is None
+
+
 def test_the_worker_notes_what_its_connectors_leave_out(settings: Settings) -> None:
     (properties,) = worker_files(settings)
     prepare_worker(settings, 1, properties=properties)
     logging = properties.with_name("connect-log4j2.properties").read_text()
     assert f"appender.skipped.fileName = {skipped_file(settings)}\n" in logging
-    assert "%d{yyyy-MM-dd'T'HH:mm:ss.SSSXXX}{UTC} %m%ex{none}%n" in logging
+    time, cause = "%d{yyyy-MM-dd'T'HH:mm:ss.SSSXXX}{UTC}", r"%replace{%rEx{1}}{(?s)[:\\s].*}{}"
+    assert f"{time} %m {cause}%n\n" in logging
     # A worker that does not answer is no failed connector.
     assert capture_problem(settings) is None
 
