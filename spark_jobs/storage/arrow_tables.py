@@ -8,7 +8,7 @@ contain rows that the caller has not seen.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -21,6 +21,7 @@ from spark_jobs.graph.type_agreement import bounded, compared, moved
 from spark_jobs.storage.columns import comment
 from spark_jobs.storage.delta import CHANGE_FEED, FLAG, SHORT_LOG, Txn
 from spark_jobs.storage.errors import TableMovedError
+from spark_jobs.storage.key_ranges import ranges_of
 from spark_jobs.storage.lake import plain_location
 from spark_jobs.storage.plain import open_for_rewriting
 from spark_jobs.storage.rights import usual_rights
@@ -156,7 +157,7 @@ def change(
         same = [f"(t.{_name(one)} IS NOT DISTINCT FROM s.{_name(one)})" for one in matched]
         table.merge(
             source,
-            " AND ".join([f"s.{FLAG}", *same]),
+            " AND ".join([f"s.{FLAG}", *same, *_near(deleted, matched)]),
             source_alias="s",
             target_alias="t",
             commit_properties=commit,
@@ -192,7 +193,7 @@ def merge(table: DeltaTable, rows: pa.Table, how: Merge, *, txn: Txn) -> None:
     kinds = [columns.field(key).type for key in how.keys]
     merger = table.merge(
         rows,
-        " AND ".join(map(_same, how.keys, kinds)),
+        " AND ".join([*map(_same, how.keys, kinds), *_near(rows, how.keys)]),
         source_alias="s",
         target_alias="t",
         # Otherwise delta-rs skips files by their key statistics, which must be exact.
@@ -244,6 +245,19 @@ def _same(key: str, kind: pa.DataType) -> str:
         # As a number: the log's statistics of times are truncated, and must not skip files.
         sides = [f"CAST({side} AS BIGINT)" for side in sides]
     return " = ".join(sides)
+
+
+def _near(rows: pa.Table, keys: Iterable[str]) -> Iterator[str]:
+    """Conditions on the target that let delta-rs skip files without any of the rows' keys.
+
+    It derives no such condition from a null-safe comparison, and from ``=`` only one from the
+    lowest key to the highest.
+    """
+    for key in keys:
+        values = rows.column(key)
+        if ranges := ranges_of(values) if pa.types.is_integer(values.type) else None:
+            inside = (f"t.{_name(key)} BETWEEN {low} AND {high}" for low, high in ranges)
+            yield f"({' OR '.join(inside)})"
 
 
 def _name(column: str) -> str:

@@ -16,8 +16,8 @@ from deltalake import DeltaTable
 from deltalake.fs import DeltaStorageHandler
 from pyarrow.fs import PyFileSystem
 
-from spark_jobs.graph.type_agreement import bounded
 from spark_jobs.storage import log, policy
+from spark_jobs.storage.key_ranges import as_numbers, may_have, ranges_of
 from spark_jobs.storage.plain import plain_table
 
 
@@ -60,14 +60,13 @@ def rows_with_keys(location: str, keys: pa.Table, columns: Sequence[str]) -> pa.
 def _files_in_reach(table: DeltaTable, values: dict[str, pa.Array]) -> list[str]:
     """The files that may contain these values, by the statistics in the log."""
     actions = log.files(table)
-    reach = pa.array([True] * actions.num_rows, pa.bool_())
+    reach = pa.chunked_array([[True] * actions.num_rows], pa.bool_())
     for name, found in values.items():
         low, high = f"min.{name}", f"max.{name}"
-        if not bounded([found.type]) or not {low, high} <= set(actions.column_names):
+        ranges = ranges_of(found)
+        if ranges is None or not {low, high} <= set(actions.column_names):
             continue
-        ends = pc.min_max(found)
         # If no file has statistics, the column has no type.
-        first, last = (actions.column(one).cast(found.type) for one in (low, high))
-        inside = pc.and_(pc.less_equal(first, ends["max"]), pc.greater_equal(last, ends["min"]))
-        reach = pc.and_(reach, pc.fill_null(inside, fill_value=True).combine_chunks())
+        first, last = (as_numbers(actions.column(one).cast(found.type)) for one in (low, high))
+        reach = pc.and_(reach, may_have(first, last, ranges))
     return list(actions.column("path").filter(reach).to_pylist())

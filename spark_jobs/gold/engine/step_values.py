@@ -4,20 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_jobs.graph.runtime_filters import Needed, Values, text_of
+from spark_jobs.storage.key_ranges import as_numbers, intervals, may_have
 
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
-# Each costs a comparison for each row that is read; they only help where keys lie close together.
-# Powers of two, because each number of intervals is code of its own.
-INTERVALS: Final = (8, 4, 2, 1)
 # Spark's code looks up values of a longer list in a set, which is not part of the code.
 _SHORT_LIST: Final = 10
 # More values are longer to parse than to compile.
@@ -112,7 +106,7 @@ class StepValues:
         if at is None or kinds[column] not in _IS:
             return None
         kind, values = kinds[column], rows.column(at)
-        parts = intervals(_numbers(values, kind))
+        parts = intervals(as_numbers(pc.drop_null(values)).to_numpy())
         found = [(part[0], part[-1]) for part in parts]
         try:
             for bound in (one for pair in found for one in pair):
@@ -122,30 +116,6 @@ class StepValues:
         few = kind in _MOST and sum(map(len, parts)) <= _LONGEST_LIST
         lists = [_long(part, _MOST[kind]) for part in parts] if few else None
         return Values(kind, values.null_count > 0, found, lists)
-
-
-def intervals(numbers: npt.NDArray[np.int64]) -> list[list[int]]:
-    """The numbers in few intervals: between them are the largest gaps.
-
-    >>> import numpy as np
-    >>> intervals(np.array([7, 1, 2, 3, 900]))
-    [[1, 2, 3, 7], [900]]
-
-    Args:
-        numbers: in any order, with duplicates.
-
-    Returns:
-        the numbers of each interval, in order, without duplicates.
-    """
-    import numpy as np  # noqa: PLC0415
-
-    ordered = np.unique(numbers)
-    if not len(ordered):
-        return []
-    gaps = np.diff(ordered)
-    count = next(one for one in INTERVALS if one <= 1 + np.count_nonzero(gaps > 1))
-    ends = np.sort(np.argsort(gaps, kind="stable")[len(gaps) - count + 1 :])
-    return [part.tolist() for part in np.split(ordered, ends + 1)]
 
 
 def _long(part: list[int], most: int) -> list[int]:
@@ -172,12 +142,7 @@ def _may_have(files: pa.Table, column: str, values: Values) -> pa.ChunkedArray:
     low, high = (_bound(files, bound, column, values.kind) for bound in ("min", "max"))
     if low is None or high is None:
         return _all(files, holds=True)
-    found = _all(files, holds=False)
-    for first, last in values.intervals:
-        inside = pc.and_(pc.less_equal(low, last), pc.greater_equal(high, first))
-        # A file without statistics may have any value.
-        found = pc.or_(found, pc.fill_null(inside, fill_value=True))
-    return found
+    return may_have(low, high, values.intervals)
 
 
 def _bound(files: pa.Table, bound: str, column: str, kind: str) -> pa.ChunkedArray | None:
@@ -186,21 +151,6 @@ def _bound(files: pa.Table, bound: str, column: str, kind: str) -> pa.ChunkedArr
     name = names.get(f"{bound}.{column}")
     if name is None or not _IS[kind](files.column(name).type):
         return None
-    found = _as_numbers(files.column(name), kind)
+    found = as_numbers(files.column(name))
     # Delta truncates statistics to milliseconds.
     return pc.add(found, _MILLISECOND - 1) if bound == "max" and kind in _TIMES else found
-
-
-def _numbers(values: pa.ChunkedArray, kind: str) -> npt.NDArray[np.int64]:
-    """The values that are not NULL as numbers."""
-    numbers: npt.NDArray[np.int64] = _as_numbers(pc.drop_null(values), kind).to_numpy()
-    return numbers
-
-
-def _as_numbers(values: pa.ChunkedArray, kind: str) -> pa.ChunkedArray:
-    """The values as numbers: days of dates, microseconds of times."""
-    if kind == "date":
-        values = values.cast(pa.int32())
-    elif kind in _TIMES:
-        values = values.cast(pa.timestamp("us", values.type.tz)).cast(pa.int64())
-    return values.cast(pa.int64())

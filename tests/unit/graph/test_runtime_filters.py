@@ -12,9 +12,10 @@ import pyarrow as pa
 import pytest
 from sqlglot import exp
 
-from spark_jobs.gold.engine.step_values import INTERVALS, StepValues, intervals
+from spark_jobs.gold.engine.step_values import StepValues
 from spark_jobs.graph.dialect import parse, to_sql
 from spark_jobs.graph.runtime_filters import Values, text_of, with_runtime_filters
+from spark_jobs.storage.key_ranges import INTERVALS, intervals
 
 KINDS = {"k": "bigint", "d": "date", "w": "int"}
 BIG = "(SELECT t.key AS big_key, t.day AS big_day, t.x AS x FROM big AS t)"
