@@ -8,7 +8,7 @@ contain rows that the caller has not seen.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -21,7 +21,7 @@ from spark_jobs.graph.type_agreement import bounded, compared, moved
 from spark_jobs.storage.columns import comment
 from spark_jobs.storage.delta import CHANGE_FEED, FLAG, SHORT_LOG, Txn
 from spark_jobs.storage.errors import TableMovedError
-from spark_jobs.storage.key_ranges import ranges_of
+from spark_jobs.storage.key_ranges import ranges_of, whole_keys
 from spark_jobs.storage.lake import plain_location
 from spark_jobs.storage.plain import open_for_rewriting
 from spark_jobs.storage.rights import usual_rights
@@ -105,19 +105,30 @@ def append(
         write_deltalake(table, rows, mode="append", commit_properties=_commit(metadata, txn))
 
 
-def open_for_change(location: str, kinds: Mapping[str, str], step: RowStep) -> DeltaTable | None:
+def open_for_change(
+    location: str,
+    kinds: Mapping[str, str],
+    step: RowStep,
+    *,
+    deleted: Callable[[], pa.Table | None] = lambda: None,
+) -> DeltaTable | None:
     """The table at its newest version if ``change`` can write to it; otherwise None.
 
     Args:
         location: of the table.
         kinds: Spark SQL types of the rows' columns.
         step: how a row to delete is found in the table.
+        deleted: returns the rows to delete; None: any.
     """
-    if not moved(kinds.values()) or not compared(
-        kinds[one] for one in matched_columns(step, kinds)
-    ):
+    matched = matched_columns(step, kinds)
+    if not moved(kinds.values()) or not compared(kinds[one] for one in matched):
         return None
-    return open_for_rewriting(location)
+
+    def keys() -> pa.Table | None:
+        found = deleted()
+        return None if found is None else whole_keys(found, matched)
+
+    return open_for_rewriting(location, keys)
 
 
 @usual_rights()
@@ -253,10 +264,11 @@ def _near(rows: pa.Table, keys: Iterable[str]) -> Iterator[str]:
     It derives no such condition from a null-safe comparison, and from ``=`` only one from the
     lowest key to the highest.
     """
-    for key in keys:
-        values = rows.column(key)
-        if ranges := ranges_of(values) if pa.types.is_integer(values.type) else None:
-            inside = (f"t.{_name(key)} BETWEEN {low} AND {high}" for low, high in ranges)
+    found = whole_keys(rows, keys)
+    for key in found.column_names:
+        ranges = ranges_of(found.column(key)) or ()
+        inside = [f"t.{_name(key)} BETWEEN {low} AND {high}" for low, high in ranges]
+        if inside:
             yield f"({' OR '.join(inside)})"
 
 

@@ -43,6 +43,17 @@ def intervals(numbers: npt.NDArray[np.int64]) -> list[list[int]]:
     return [part.tolist() for part in np.split(ordered, ends + 1)]
 
 
+def whole_keys(rows: pa.Table, keys: Iterable[str]) -> pa.Table:
+    """The key columns of whole numbers without NULL, by which delta-rs skips files.
+
+    >>> whole_keys(pa.table({"a": [1], "b": ["x"], "c": [None]}), ["a", "b"]).column_names
+    ['a']
+    """
+    kinds = {one.name: one.type for one in rows.schema}
+    whole = [one for one in keys if pa.types.is_integer(kinds[one])]
+    return rows.select([one for one in whole if not rows.column(one).null_count])
+
+
 def ranges_of(values: pa.Array | pa.ChunkedArray) -> list[tuple[int, int]] | None:
     """The first and the last value of each interval that has some, as numbers.
 
@@ -56,6 +67,26 @@ def ranges_of(values: pa.Array | pa.ChunkedArray) -> list[tuple[int, int]] | Non
         return None
     numbers = as_numbers(values).to_numpy(zero_copy_only=False)
     return [(part[0], part[-1]) for part in intervals(numbers)]
+
+
+def files_in_reach(files: pa.Table, keys: pa.Table) -> pa.Table:
+    """The files that may contain one of the keys, and possibly others, by the log's statistics.
+
+    Args:
+        files: as ``storage.log.files`` returns them.
+        keys: a column for each key column.
+    """
+    reach = pa.chunked_array([[True] * files.num_rows], pa.bool_())
+    for name in keys.column_names:
+        bounds = [f"min.{name}", f"max.{name}"]
+        ranges = ranges_of(keys.column(name))
+        if ranges is None or not set(bounds) <= set(files.column_names):
+            continue
+        low, high = (files.column(one) for one in bounds)
+        # If no file has statistics, the column has no type.
+        if pa.types.is_null(low.type) or low.type == keys.column(name).type:
+            reach = pc.and_(reach, may_have(as_numbers(low), as_numbers(high), ranges))
+    return files.filter(reach)
 
 
 def may_have(

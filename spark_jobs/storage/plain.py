@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +20,7 @@ from pyarrow.parquet import ParquetFile
 
 from spark_jobs.storage import log, policy
 from spark_jobs.storage.history import FeedFiles, feed_files
+from spark_jobs.storage.key_ranges import files_in_reach
 from spark_jobs.storage.lake import plain_location
 
 # Table features that do not affect reading a file, or appending rows.
@@ -123,12 +124,29 @@ def open_for_adding(location: str) -> DeltaTable | None:
     return table if addable else None
 
 
-def open_for_rewriting(location: str) -> DeltaTable | None:
-    """The table at its newest version if it is small and delta-rs can rewrite it; else None."""
-    table = plain_table(location)
-    if table is None or not table.written or not policy.REWRITTEN.fits(size=table.bytes):
+def open_for_rewriting(
+    location: str, keys: Callable[[], pa.Table | None] = lambda: None
+) -> DeltaTable | None:
+    """The table at its newest version if delta-rs can rewrite its files, and they are small.
+
+    Args:
+        location: of the table.
+        keys: returns the keys of the rows to rewrite, a column for each key column; only files that
+            may contain one are counted. None: all files are.
+
+    Returns:
+        otherwise None.
+    """
+    table = log.open_table(location)
+    if table is None or not all(_features(table)):
         return None
-    return None if has_nanoseconds(table) else DeltaTable(table.location, version=table.version)
+    asked = keys()
+    files = log.files(table)
+    in_reach = files if asked is None else files_in_reach(files, asked)
+    part = plain_part(location, table.version(), in_reach)
+    if part is None or not policy.REWRITTEN.fits(size=part.bytes) or has_nanoseconds(part):
+        return None
+    return DeltaTable(part.location, version=part.version)
 
 
 def writable(location: str) -> bool:

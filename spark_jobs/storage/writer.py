@@ -11,9 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 from deltalake import DeltaTable
 
-from spark_jobs.graph.type_agreement import compared
+from spark_jobs.graph.type_agreement import compared, moved
 from spark_jobs.names import TableVersion
 from spark_jobs.sections import MaintenanceSettings
 from spark_jobs.storage import arrow_tables, log, plain, policy, tables
@@ -21,6 +22,7 @@ from spark_jobs.storage.columns import ColumnSpec
 from spark_jobs.storage.compaction import join_partition, join_small_files
 from spark_jobs.storage.delta import Txn
 from spark_jobs.storage.errors import TableMovedError
+from spark_jobs.storage.key_ranges import whole_keys
 from spark_jobs.storage.layout import partition_columns
 from spark_jobs.storage.rows import Merge, RowChange, Rows
 
@@ -164,7 +166,7 @@ def change(
     """
     count = None if rows.deletes is None or rows.inserts is None else rows.deletes + rows.inserts
     fits = policy.RESULT.fits(rows=count)
-    table = arrow_tables.open_for_change(location, rows.kinds, rows.step) if fits else None
+    table = _open_to_change(rows, location) if fits else None
     if table is None:
         _change_by_spark(rows, location, txn, metadata)
         return
@@ -215,7 +217,19 @@ def _open_to_merge(rows: Rows, location: str, how: Merge) -> DeltaTable | None:
     # The keys of Arrow rows were looked up before, so their types are supported.
     if kinds is not None and not compared(kinds[key] for key in how.keys):
         return None
-    return _with_columns(plain.open_for_rewriting(location), how.columns)
+
+    def keys() -> pa.Table | None:
+        return None if rows.few is None else whole_keys(rows.few, how.keys)
+
+    return _with_columns(plain.open_for_rewriting(location, keys), how.columns)
+
+
+def _open_to_change(rows: RowChange, location: str) -> DeltaTable | None:
+    if rows.deletes == 0:
+        return plain.open_for_adding(location) if moved(rows.kinds.values()) else None
+    return arrow_tables.open_for_change(
+        location, rows.kinds, rows.step, deleted=lambda: rows.deleted.table
+    )
 
 
 def _with_columns(table: DeltaTable | None, columns: Sequence[str]) -> DeltaTable | None:

@@ -51,6 +51,12 @@ def content(location: str) -> list[tuple[int, str]]:
     return sorted((row["id"], row["text"]) for row in found.to_pylist())
 
 
+def whole(location: str) -> list[tuple[int, str]]:
+    """The content of a table of any size."""
+    found = DeltaTable(location).to_pyarrow_table().to_pylist()
+    return sorted((row["id"], row["text"]) for row in found)
+
+
 def seen(location: str) -> TableVersion | None:
     return log.table_version(location)
 
@@ -106,6 +112,40 @@ def test_a_change_for_another_version_is_refused(location: str) -> None:
     with pytest.raises(TableMovedError):
         writer.change(change(), location, seen=before, txn=Txn("app", 1), metadata={})
     assert content(location) == [(1, "a"), (2, "b"), (3, "c")]
+
+
+@pytest.fixture
+def large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A table of three files, of which one at a time can be rewritten here."""
+    found = str(tmp_path / "large")
+    for first in (1, 101, 201):
+        some = rows(*((one, "a") for one in range(first, first + 5)))
+        write_deltalake(found, some.table, mode="append")
+    monkeypatch.setattr(policy, "REWRITTEN", Limit(bytes=log.size(found).bytes // 2))
+    return found
+
+
+def test_the_files_that_may_have_the_keys_are_small_enough(large: str) -> None:
+    how = Merge(("id",), ("id", "text"), update="TRUE", insert="TRUE")
+    writer.merge(rows((102, "x"), (106, "c")), large, how, txn=Txn("app", 1))
+    writer.change(change(), large, seen=seen(large), txn=Txn("app", 2), metadata={})
+    found = dict(whole(large))
+    assert (len(found), found[1], found[102], found[106]) == (16, "c", "x", "c")
+    with pytest.raises(AskedForSparkError):
+        writer.merge(rows((2, "x"), (102, "x"), (202, "x")), large, how, txn=Txn("app", 3))
+
+
+def test_rows_are_inserted_whatever_the_size(large: str) -> None:
+    many = RowChange(
+        deleted=rows(),
+        inserted=rows((300, "c")),
+        deletes=0,
+        inserts=1,
+        kinds=KINDS,
+        step=change().step,
+    )
+    writer.change(many, large, seen=seen(large), txn=Txn("app", 1), metadata={})
+    assert dict(whole(large))[300] == "c"
 
 
 @pytest.mark.parametrize("deletes", [None, 1])
