@@ -23,7 +23,6 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 STATE = ROOT / "build/long.json"
 DURATIONS = "build/durations"
-NO_TESTS_COLLECTED = 5
 FAILED, LEFT = 1, 2
 
 
@@ -63,17 +62,16 @@ def parts(seed: int) -> list[Part]:
         "HYPOTHESIS_PROFILE": "long",
     }
     return [
-        tests("unit", 5, "-m", "unit and long", *workers),
+        tests("unit", 5, "-m", "(unit or airflow) and long", *workers),
         # The TPC-H queries are a separate part.
         tests(
             "spark",
             12,
             *("-m", "spark and long", "--ignore=tests/tpch", *workers, "--dist", "worksteal"),
         ),
-        tests("dags", 2, "-m", "airflow and long"),
         tests("e2e", 75, "-m", "services and long", "--timeout=1800", "-p", "no:randomly"),
         # The only end-to-end tests that `make test` runs without security.
-        tests("e2e-secured", 6, "tests/e2e/test_topic_faults.py", TOPICS_SECURED="1"),
+        tests("e2e-secured", 3, "tests/e2e/test_topic_faults.py", TOPICS_SECURED="1"),
         tests(
             "properties",
             45,
@@ -84,12 +82,12 @@ def parts(seed: int) -> list[Part]:
             **random_cases,
         ),
         target("mutants", 80, OPTIONS=f"--sample 1000 --seed {seed} --minutes 75"),
-        target("test-tpch", 35),
-        target("e2e-cassandra", 3),
+        target("test-tpch", 3),
+        target("e2e-cassandra", 2),
         target("e2e-s3", 17),
-        target("e2e-cluster", 40),
-        target("bench-kills", 30),
-        target("walk", 25, OPTIONS=f"--seed {seed}"),
+        target("e2e-cluster", 22),
+        target("bench-kills", 12),
+        target("walk", 18, OPTIONS=f"--seed {seed}"),
     ]
 
 
@@ -116,11 +114,9 @@ def passed(commit: str) -> dict[str, Any]:
 
 
 def ended_well(part: Part) -> bool:
-    """Run a part; a part without any test passes."""
+    """Run a part; whether it passed."""
     environment = {**os.environ, **part.environment}
-    code = subprocess.run(part.command, cwd=ROOT, env=environment, check=False).returncode
-    marked = part.command[0].endswith("pytest") and "-m" in part.command
-    return code == 0 or (marked and code == NO_TESTS_COLLECTED)
+    return subprocess.run(part.command, cwd=ROOT, env=environment, check=False).returncode == 0
 
 
 def arguments() -> argparse.Namespace:
