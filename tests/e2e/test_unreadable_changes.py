@@ -1,4 +1,4 @@
-"""Changes that the connector skips: the others arrive, and somebody is told."""
+"""A change that the connector cannot read: the others arrive, and somebody is told."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_jobs.stack.connect import skipped_file
 from spark_jobs.stack.skipped import answer, capture_problem, skipped, unanswered
 from tests.e2e import oracle
 from tests.e2e.corner_world import SECONDS, Corner
@@ -15,7 +14,6 @@ from tests.e2e.running import RunningStack
 from tests.e2e.test_corner_cases import following
 
 pytestmark = [pytest.mark.timeout(900), pytest.mark.long]
-MANY = 60_000
 BACK = "CASE WHEN ratio = 'abc' THEN 2.5 ELSE ratio::double precision END"
 
 
@@ -52,40 +50,5 @@ def test_an_unreadable_change_does_not_block_others(
             corner.wait_equal()
             assert answer(settings, by="a test", reason="the row was written again") > 0
             assert capture_problem(settings) is None
-    finally:
-        corner.drop()
-
-
-def test_a_task_that_is_stopped_in_a_transaction_skips_nothing(
-    capture: RunningStack, spark: SparkSession, tmp_path: Path
-) -> None:
-    """Its queue is full, so that Debezium interrupts it, and logs this as an unreadable change."""
-    corner = Corner(capture, spark, tmp_path / "project")
-    settings = capture.settings
-    noted = skipped_file(settings)
-    try:
-        corner.create()
-        corner.insert(id=1)
-        corner.capture()
-        with following(corner):
-            corner.wait_equal()
-            before = len(skipped(settings))
-            lines = len(noted.read_text().splitlines()) if noted.exists() else 0
-            sent = oracle.kafka_ends(corner.settings)["corner_default"]
-            with corner.lagging():
-                corner.execute(
-                    "INSERT INTO corner_default (id, body) "
-                    f"SELECT n, repeat('x', 500) FROM generate_series(2, {MANY}) AS n"
-                )
-
-            def some_are_sent() -> bool:
-                return oracle.kafka_ends(corner.settings)["corner_default"] > sent + 1_000
-
-            oracle.wait_until(some_are_sent, seconds=SECONDS, what="the first of the changes")
-            with corner.lagging():
-                assert oracle.kafka_ends(corner.settings)["corner_default"] < MANY
-            assert "InterruptedException" in noted.read_text().splitlines()[lines:][0]
-            corner.wait_equal()
-            assert len(skipped(settings)) == before
     finally:
         corner.drop()
