@@ -138,12 +138,13 @@ def open_for_rewriting(
         otherwise None.
     """
     table = log.open_table(location)
-    if table is None or not all(_features(table)):
+    plain = None if table is None else _with_files(location, table, None)
+    # The keys may cost a query, so they come last.
+    if table is None or plain is None or not plain.written:
         return None
-    asked = keys()
-    files = log.files(table)
+    asked, files = keys(), log.files(table)
     in_reach = files if asked is None else files_in_reach(files, asked)
-    part = plain_part(location, table.version(), in_reach)
+    part = _with_files(location, table, in_reach)
     if part is None or not policy.REWRITTEN.fits(size=part.bytes) or has_nanoseconds(part):
         return None
     return DeltaTable(part.location, version=part.version)

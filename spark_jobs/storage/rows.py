@@ -61,7 +61,7 @@ class Rows:
             return fetched(self.frame)
         return to_arrow(self.frame) if fits_arrow(self.frame) else None
 
-    @property
+    @cached_property
     def table(self) -> pa.Table:
         """The rows as Arrow data, however many."""
         return to_arrow(self.frame) if self.here is None else self.here
