@@ -8,15 +8,14 @@ from __future__ import annotations
 import os
 import zipfile
 from collections.abc import Sequence
+from importlib.metadata import distribution
 from pathlib import Path
 from typing import Any
 
-import pyspark
-from py4j.java_gateway import JavaGateway
-
 from spark_jobs.storage.rights import usual_rights
 
-SHIPPED = Path(pyspark.__file__).parent / "jars"
+# Found without importing PySpark, for which every command would wait.
+SHIPPED = Path(str(distribution("pyspark").locate_file("pyspark/jars")))
 
 
 def compile_jar(source: Path, jar: Path, classpath: Sequence[str]) -> None:
@@ -27,6 +26,8 @@ def compile_jar(source: Path, jar: Path, classpath: Sequence[str]) -> None:
         jar: file to write or replace.
         classpath: jars and glob patterns, including the compiler's.
     """
+    from py4j.java_gateway import JavaGateway  # noqa: PLC0415 - it imports PySpark's parts
+
     [py4j] = SHIPPED.glob("py4j-*.jar")
     gateway: Any = JavaGateway.launch_gateway(
         jarpath=str(py4j), classpath=":".join(classpath), die_on_exit=True
