@@ -31,6 +31,7 @@ class Engine:
         self.connection.execute("CREATE MACRO raise_error(text) AS error(text)")
         self._texts: dict[int, tuple[exp.Expr, str]] = {}
         self._tables: dict[str, str] = {}
+        self._views: dict[str, str] = {}
 
     def load(self, name: str, types: Types, rows: Sequence[Row]) -> None:
         """Register rows under a name; a weight is an additional column."""
@@ -40,7 +41,9 @@ class Engine:
             # The same rows are loaded again as the state before the next change.
             table = self._tables[text] = f"rows_{len(self._tables)}"
             self.connection.execute(f"CREATE OR REPLACE TEMP TABLE {table} AS {text}")
-        self.connection.execute(f"CREATE OR REPLACE TEMP VIEW {name} AS FROM {table}")
+        if self._views.get(name) != table:
+            self.connection.execute(f"CREATE OR REPLACE TEMP VIEW {name} AS FROM {table}")
+            self._views[name] = table
 
     def rows(self, query: exp.Expr) -> list[Row]:
         """The rows of a query in Spark's dialect."""
@@ -71,6 +74,7 @@ class Engine:
         self._texts.clear()
         if len(self._tables) > _MOST_TABLES:
             self._tables.clear()
+            self._views.clear()
 
 
 def _in_duckdb(query: exp.Expr) -> str:

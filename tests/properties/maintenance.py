@@ -124,8 +124,7 @@ class Maintained:
         self.kept.clear()
         self.in_parts.clear()
         self._load(content, When.NEW)
-        self.engine.create("published", self.computed(clock))
-        return self._published()
+        return self._publish(clock)
 
     def peek(self, content: Content, clock: datetime = NOON) -> Multiset:
         """The result of the view over another content."""
@@ -157,11 +156,10 @@ class Maintained:
             types = {**self._types(table), "__w": "int"}
             self.engine.load(f"{table.replace('.', '_')}_change", types, feed[table])
         self._split()
-        maintained = self._published()
+        maintained = self._published.copy()
         maintained.update(self._change(self._program(changed, clock)))
         self.content, self.clock = content, clock
-        self.engine.create("published", self.computed(clock))
-        return Counter({row: n for row, n in maintained.items() if n}), self._published()
+        return Counter({row: n for row, n in maintained.items() if n}), self._publish(clock)
 
     def computed(self, clock: datetime) -> exp.Expr:
         """The view's query over the tables after the change."""
@@ -170,8 +168,11 @@ class Maintained:
             self._contents[key] = content_of(self.sql, When.NEW, clock)
         return self._contents[key]
 
-    def _published(self) -> Multiset:
-        return Counter(self.engine.table("published"))
+    def _publish(self, clock: datetime) -> Multiset:
+        """Compute the view; returns its rows, which nothing may modify."""
+        self.engine.create("published", self.computed(clock))
+        self._published = Counter(self.engine.table("published"))
+        return self._published
 
     def _load(self, content: Content, when: When) -> None:
         for table in self.tables:

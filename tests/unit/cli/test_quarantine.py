@@ -16,6 +16,7 @@ from spark_jobs.serving.report.status_tables import rejections_table
 from spark_jobs.settings import REPOSITORY
 from spark_jobs.silver.check.quarantine import RejectedRecord, Rejection
 from spark_jobs.terminal.payloads import shown
+from tests.shipped import put_compiled_views
 
 NOW = datetime(2026, 3, 1, 12, 30, tzinfo=UTC)
 RECORD = RejectedRecord(
@@ -88,6 +89,7 @@ def test_counts_by_table_and_reason():
 def test_quarantine_is_listed_for_the_tables_that_are_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], condition: str | None
 ) -> None:
+    put_compiled_views(tmp_path)
     monkeypatch.setenv("TIDEMARK_STATE_DIR", str(tmp_path))
     result = CliRunner().invoke(app, ["--project", str(REPOSITORY), "quarantine", "list", *words])
     assert getattr(result.exception, "condition", None) == condition

@@ -16,14 +16,15 @@ from typer.testing import CliRunner, Result
 from spark_jobs.cli.main import app
 from spark_jobs.serving.sql.ops_tables import OPS_TABLES
 from spark_jobs.settings import REPOSITORY
-from tests.shipped import shipped_project
+from tests.shipped import put_compiled_views, shipped_project
 
 SECONDS = 60
 
 
 @pytest.fixture
 def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A state directory in which nothing was written yet."""
+    """A state directory without tables; the project was compiled before."""
+    put_compiled_views(tmp_path)
     monkeypatch.setenv("TIDEMARK_STATE_DIR", str(tmp_path))
     monkeypatch.setenv("COLUMNS", "120")
     return tmp_path
