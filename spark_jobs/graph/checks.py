@@ -15,6 +15,7 @@ from spark_jobs.graph.cast_checks import check_casts
 from spark_jobs.graph.dialect import dialect, to_sql
 from spark_jobs.graph.errors import (
     DuplicateColumnError,
+    ForbiddenInputError,
     SelectStarError,
     UnknownFunctionError,
     UnknownTableError,
@@ -33,7 +34,7 @@ from spark_jobs.names import COLUMN, RESERVED_COLUMN_PREFIX, TableName
 def check_tables(
     tree: exp.Query, declared: Iterable[TableName], source: SqlText, subject: str
 ) -> Iterator[LakehouseError]:
-    """Report tables that no file declares."""
+    """Report tables that no file declares, and fixed versions of tables."""
     known = {str(table) for table in declared}
     for node in table_nodes(tree):
         name = ".".join(part.name for part in node.parts)
@@ -41,6 +42,14 @@ def check_tables(
             yield QuotedTableError(subject, name, location=source.of(node))
         elif name.lower() not in known:
             yield UnknownTableError(subject, name, sorted(known), location=source.of(node))
+        elif node.args.get("version") is not None:
+            yield ForbiddenInputError(
+                subject,
+                name,
+                "an earlier version of it never changes, and is deleted some day",
+                "Remove VERSION AS OF or TIMESTAMP AS OF; every refresh reads the newest version.",
+                location=source.of(node),
+            )
 
 
 def check_functions(tree: exp.Query, source: SqlText, subject: str) -> Iterator[LakehouseError]:

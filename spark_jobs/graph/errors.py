@@ -20,6 +20,14 @@ class SqlSyntaxError(LocatedError):
     )
 
 
+class ForeignClauseError(SqlSyntaxError):
+    """A clause of another database, which the parser reads."""
+
+    condition = "FOREIGN_CLAUSE"
+    primary = "Spark has no {problem}"
+    hint = "Another database has it. Write the query with the clauses of Spark SQL."
+
+
 class SqlTooDeepError(LocatedError):
     """SQL nested too deeply to walk its tree."""
 

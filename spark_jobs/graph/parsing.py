@@ -16,10 +16,12 @@ from spark_jobs.errors import Location
 from spark_jobs.graph.dialect import dialect
 from spark_jobs.graph.errors import (
     DuplicateRelationError,
+    ForeignClauseError,
     NotOneSelectError,
     SqlSyntaxError,
     SqlTooDeepError,
 )
+from spark_jobs.graph.foreign_clauses import foreign_clauses
 from spark_jobs.graph.function_arguments import function_arguments
 from spark_jobs.graph.lexemes import LexicalError, check_quotes, without_comments
 from spark_jobs.graph.semantic_errors import FunctionArgumentsError
@@ -77,6 +79,7 @@ def parse_select(source: SqlText) -> exp.Query:
 
     Raises:
         SqlSyntaxError: the text is not valid SQL.
+        ForeignClauseError: Spark does not have a clause.
         FunctionArgumentsError: a call lacks an argument, or has one too many.
         SqlTooDeepError: expressions or subqueries are nested too deeply.
         DuplicateRelationError: two relations of a FROM clause have the same name.
@@ -102,6 +105,8 @@ def parse_select(source: SqlText) -> exp.Query:
     tree = next((one for one in trees if one is not None), None)
     if not isinstance(tree, exp.Query) or isinstance(tree, exp.Subquery):
         raise NotOneSelectError("it is another statement", location=source.first())
+    for clause, foreign in foreign_clauses(tree):
+        raise ForeignClauseError(foreign, location=source.of(clause))
     _check_columns(tree, source)
     _check_relations(tree, source)
     return tree

@@ -471,11 +471,20 @@ CASES = (
         "SQL_SYNTAX",
         _gold("GROUP BY ALL", "WHERE o.user_id = 'a\nGROUP BY ALL"),
     ),
+    Case(
+        "totals_of_groups", "FOREIGN_CLAUSE", _gold("GROUP BY ALL", "GROUP BY user_id WITH TOTALS")
+    ),
+    Case("locked_rows", "FOREIGN_CLAUSE", _gold("GROUP BY ALL", "GROUP BY ALL FOR UPDATE")),
     Case("two_statements", "NOT_ONE_SELECT", _gold("GROUP BY ALL", "GROUP BY ALL;\nSELECT 1 AS a")),
     Case("not_a_select", "NOT_ONE_SELECT", _view("DELETE FROM silver.orders")),
     Case("no_statement", "NOT_ONE_SELECT", _view("-- nothing yet")),
     Case("unknown_table", "UNKNOWN_TABLE", _gold("silver.orders", "silver.ordres")),
     Case("table_without_layer", "UNKNOWN_TABLE", _gold("silver.orders", "orders")),
+    Case(
+        "fixed_version",
+        "FORBIDDEN_INPUT",
+        _gold("silver.orders", "silver.orders VERSION AS OF 3"),
+    ),
     Case("gold_reads_bronze", "FORBIDDEN_INPUT", _gold("silver.orders", "bronze.orders")),
     Case(
         "silver_reads_gold",

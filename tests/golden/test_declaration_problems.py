@@ -43,7 +43,7 @@ def reviewed() -> list[str]:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_mistake_is_named_with_its_place_as_reviewed(tmp_path: Path, case: Case) -> None:
+def test_mistake_is_named_with_its_place(tmp_path: Path, case: Case) -> None:
     problems = problems_of(tmp_path, case)
 
     assert {problem.condition for problem in problems} == {case.condition}

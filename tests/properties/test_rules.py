@@ -709,6 +709,34 @@ RULES: dict[str, tuple[MaintenanceStrategy, str]] = {
             "SELECT l.k, r.total FROM g AS l JOIN g AS r ON l.k = r.total"
         ),
     ),
+    "common table expression with the name of a table": (
+        ROWS,
+        (
+            "WITH a AS (SELECT b.k, b.z FROM silver.b AS b) "
+            "SELECT t.x, a.z FROM silver.a AS t JOIN a ON a.k = t.k"
+        ),
+    ),
+    "join with constants": (
+        ROWS,
+        (
+            "SELECT a.x, v.n FROM silver.a AS a JOIN VALUES (1, 'one'), (2, 'two') AS v(k, n) "
+            "ON a.k = v.k"
+        ),
+    ),
+    "first rows of a union": (
+        KEPT,
+        (
+            "SELECT a.k, a.x AS n FROM silver.a AS a UNION ALL SELECT b.k, b.z FROM silver.b AS b "
+            "ORDER BY 2 DESC NULLS LAST, K LIMIT 3"
+        ),
+    ),
+    "QUALIFY over groups": (
+        KEPT,
+        (
+            "SELECT a.k, a.x, SUM(a.y) AS s FROM silver.a AS a GROUP BY a.k, a.x "
+            "QUALIFY RANK() OVER (PARTITION BY a.k ORDER BY SUM(a.y)) = 1"
+        ),
+    ),
     "QUALIFY": (
         GROUPS,
         (
@@ -825,6 +853,29 @@ REFUSED = {
     "scalar subquery of an equality that mixes both rows on the right": (
         "UNSUPPORTED_SUBQUERY",
         "SELECT (SELECT MAX(b.z) FROM silver.b AS b WHERE b.x = b.z + a.k) AS v FROM silver.a AS a",
+    ),
+    "earlier version of a table": (
+        "UNSUPPORTED_RELATION",
+        "SELECT a.x FROM silver.a VERSION AS OF 3 AS a",
+    ),
+    "left join with a generator": (
+        "UNSUPPORTED_RELATION",
+        "SELECT a.x, t.n FROM silver.a AS a LEFT JOIN LATERAL EXPLODE(SEQUENCE(1, a.y)) AS t(n)",
+    ),
+    "join with a generator on a condition": (
+        "UNSUPPORTED_RELATION",
+        (
+            "SELECT a.x, t.n FROM silver.a AS a "
+            "JOIN LATERAL EXPLODE(SEQUENCE(1, a.y)) AS t(n) ON t.n > a.x"
+        ),
+    ),
+    "ROLLUP within GROUPING SETS": (
+        "UNSUPPORTED_CLAUSE",
+        "SELECT a.k, COUNT(*) AS n FROM silver.a AS a GROUP BY GROUPING SETS (a.k, ROLLUP(a.x))",
+    ),
+    "sample": (
+        "UNSUPPORTED_CLAUSE",
+        "SELECT a.x FROM silver.a AS a TABLESAMPLE (3 ROWS)",
     ),
     "VALUES as a scalar subquery": (
         "UNSUPPORTED_SUBQUERY",

@@ -90,6 +90,7 @@ EXPRESSIONS = (
     "IF(b, 1, NULL)",
     "CASE WHEN b THEN wide ELSE e END",
     "COALESCE(t, i, l)",
+    "COALESCE(i)",
     "COALESCE(d, 0)",
     "COALESCE(d, wide, e)",
     "NVL(c, 'none')",
@@ -206,6 +207,8 @@ QUERIES = (
         for kind in ("SEMI", "ANTI")
     ),
     (("edges.i", "o.c"), " LEFT JOIN edges AS o ON edges.i = o.i + 4"),
+    (("i",), " LEFT SEMI JOIN (SELECT * FROM edges WHERE i > 4) AS o ON edges.i = o.i"),
+    (("i", "u.one"), " CROSS JOIN (SELECT 1 AS one) AS u"),
 )
 # Rows that tie would get different values.
 TIED = (
@@ -248,6 +251,22 @@ REFUSED = (
     "SELECT i + INTERVAL '1' DAY AS v FROM edges",
     "SELECT c + INTERVAL '1' DAY AS v FROM edges",
     "SELECT i FROM edges ORDER BY i LIMIT 1 + 1",
+    "SELECT i FROM edges ORDER BY i LIMIT 1.5",
+    "SELECT DISTINCT i FROM edges ORDER BY i LIMIT 1",
+    "SELECT GREATEST(f, f) AS v FROM edges",
+    "SELECT DATE_TRUNC('DAY', day) AS v FROM edges",
+    "SELECT DATE_TRUNC('MILLISECOND', at) AS v FROM edges",
+    "SELECT -c AS v FROM edges",
+    "SELECT d / (f + 7) AS v FROM edges",
+    "SELECT CAST(NULL AS MAP<INT, INT>) AS v FROM edges",
+    "SELECT CAST(c AS DATE) AS v FROM edges",
+    "SELECT c + 1 AS v FROM edges",
+    "SELECT i IS TRUE AS v FROM edges",
+    "SELECT COUNT(i, c) AS v FROM edges",
+    "SELECT *, i FROM edges",
+    "SELECT i + 1 FROM edges",
+    "SELECT a FROM VALUES (1) AS v(a)",
+    "SELECT SUM(i) OVER (ORDER BY i RANGE BETWEEN 1 PRECEDING AND CURRENT ROW) AS v FROM edges",
 )
 # What only Spark can compute of these values.
 BEYOND = ("AVG(l * 10000000)",)

@@ -117,7 +117,7 @@ def _concat(node: exp.Expr, typed: Translate) -> Typed:
 
 
 def _concatenated(parts: list[Typed]) -> Typed:
-    if not parts or any(one.kind != STRING for one in parts):
+    if any(one.kind != STRING for one in parts):
         raise NotTranslatedError("a text joined with another type")
     return Typed(f"({' || '.join(one.sql for one in parts)})", STRING)
 

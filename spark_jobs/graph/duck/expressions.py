@@ -144,7 +144,7 @@ class Expressions:
     def _column(self, node: exp.Column) -> Typed:
         name, table = node.name.lower(), node.table.lower()
         found = [key for key in self.columns if key[1] == name and table in {"", key[0]}]
-        if len(found) != 1 or isinstance(node.this, exp.Star):
+        if len(found) != 1:
             raise NotTranslatedError(f"the column {to_sql(node)}")
         kind = self.columns[found[0]]
         if kind is None:

@@ -25,6 +25,7 @@ from spark_jobs.graph.maintenance.scope import Names, named
 _BY_ARRIVAL = frozenset(
     ["collect_list", "array_agg", "first", "first_value", "last", "last_value", "any_value", "mode"]
 )
+_SETS = (exp.Rollup, exp.Cube, exp.GroupingSets)
 _SORTERS = frozenset(["array_sort", "sort_array"])
 _WRAPPERS = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup)
 
@@ -138,7 +139,7 @@ def grouping_sets(group: exp.Group | None) -> list[list[exp.Expr]] | None:
     """The grouping sets; None for a plain GROUP BY.
 
     Raises:
-        NotIncrementalError: several GROUPING SETS, ROLLUP or CUBE are combined.
+        NotIncrementalError: several GROUPING SETS, ROLLUP or CUBE are combined or nested.
     """
     if group is None:
         return None
@@ -150,11 +151,12 @@ def grouping_sets(group: exp.Group | None) -> list[list[exp.Expr]] | None:
             *(group.args.get("cube") or ()),
             *(group.args.get("grouping_sets") or ()),
         )
-        if isinstance(one, exp.Rollup | exp.Cube | exp.GroupingSets)
+        if isinstance(one, _SETS)
     ]
     if not special:
         return None
-    if len(special) > 1:
+    nested = any(one is not special[0] for one in special[0].find_all(*_SETS))
+    if len(special) > 1 or nested:
         text = "several ROLLUP, CUBE or GROUPING SETS in one GROUP BY have no incremental rule"
         raise NotIncrementalError(Obstacle.UNSUPPORTED_CLAUSE, text, group)
     plain = [one for one in group.expressions if one is not special[0]]

@@ -98,8 +98,9 @@ def inner(left: Node, right: Node, conditions: list[exp.Expr]) -> Node:
 
 
 def _relation(builder: Builder, node: exp.Expr, select: exp.Select, scope: Scope) -> Node:
-    if node.args.get("sample") or node.args.get("pivots"):
-        raise _unsupported(node, "a sample or a pivot")
+    for name in ("sample", "pivots", "version"):
+        if node.args.get(name):
+            raise _unsupported(node, f"a relation with {name.upper()}")
     if isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier):
         return _table(builder, node, select, scope)
     if isinstance(node, exp.Subquery) and isinstance(node.this, exp.Query):
@@ -167,10 +168,12 @@ def _join(builder: Builder, left: Node, join: exp.Join, select: exp.Select, scop
     side, kind = join.side.upper(), join.kind.upper()
     if join.args.get("using") or join.method.upper() == "NATURAL":
         raise _unsupported(join, "a join that does not write its condition out")
+    condition = join.args.get("on")
     if isinstance(join.this, exp.Lateral):
+        if side or (condition is not None and not _is_true(condition)):
+            raise _unsupported(join, "a lateral join with a side or a condition")
         return _generate(builder, left, join.this, scope)
     right = _relation(builder, join.this, select, scope)
-    condition = join.args.get("on")
     if condition is not None and condition.find(exp.Query):
         raise NotIncrementalError(
             Obstacle.UNSUPPORTED_SUBQUERY, "a subquery in the condition of a join", condition
@@ -191,6 +194,10 @@ def _join(builder: Builder, left: Node, join: exp.Join, select: exp.Select, scop
             return _full_outer(left, right, whole)
         case _:
             raise _unsupported(join, f"a {side} {kind} join")
+
+
+def _is_true(condition: exp.Expr) -> bool:
+    return isinstance(condition, exp.Boolean) and bool(condition.this)
 
 
 def _full_outer(left: Node, right: Node, condition: exp.Expr) -> Node:

@@ -93,7 +93,10 @@ def build_select(builder: Builder, select: exp.Select, around: Scope | None) -> 
 
 
 def _check_clauses(select: exp.Select) -> None:
-    for name in ("connect", "match", "sort", "cluster", "distribute", "pivots", "into", "kind"):
+    for name in (
+        *("connect", "match", "sort", "cluster", "distribute"),
+        *("pivots", "into", "kind", "sample"),
+    ):
         if select.args.get(name):
             raise _unsupported(select, f"the clause {name.upper()}")
     distinct = select.args.get("distinct")

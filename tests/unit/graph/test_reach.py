@@ -47,6 +47,9 @@ UNLIMITED = (
     LEFT JOIN silver.orders AS o ON o.user_id = u.user_id""",
     """SELECT o.id, RANK() OVER (PARTITION BY o.user_id ORDER BY o.amount) AS place
     FROM silver.orders AS o""",
+    "SELECT o.id, EXPLODE(SEQUENCE(1, o.amount)) AS n FROM silver.orders AS o",
+    """SELECT o.user_id, COUNT(*) AS n FROM silver.orders AS o
+    GROUP BY o.user_id, session_window(CAST(o.note AS TIMESTAMP), '1 hour')""",
     """SELECT u.user_id FROM silver.users AS u WHERE NOT EXISTS
     (SELECT 1 FROM silver.orders AS o WHERE o.user_id = u.user_id)""",
 )

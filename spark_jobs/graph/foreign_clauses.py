@@ -1,0 +1,102 @@
+"""Finds clauses that sqlglot reads in Spark's dialect, but that Spark does not have.
+
+Whatever reads a tree knows Spark's clauses. A clause that it does not know would be ignored, and
+the rows would be others than those of the SQL as written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from sqlglot import exp
+
+_NESTED: Final = frozenset({"with_", "laterals", "joins", "pivots", "sample"})
+_ORDERED: Final = frozenset({"order", "limit", "offset", "sort", "cluster", "distribute"})
+# The parts of each clause that Spark has.
+_PARTS: Final[Mapping[type[exp.Expr], frozenset[str]]] = {
+    exp.Select: _NESTED
+    | _ORDERED
+    | {
+        "expressions",
+        "hint",
+        "distinct",
+        "from_",
+        "where",
+        "group",
+        "having",
+        "qualify",
+        "windows",
+    },
+    exp.Subquery: _NESTED | _ORDERED | {"this", "alias", "where", "group", "having", "windows"},
+    **dict.fromkeys(
+        (exp.Union, exp.Except, exp.Intersect),
+        _NESTED | _ORDERED | {"this", "expression", "distinct", "by_name"},
+    ),
+    exp.Table: _NESTED | {"this", "alias", "db", "catalog", "version"},
+    exp.Join: frozenset({"this", "on", "side", "kind", "using", "method", "pivots"}),
+    exp.Lateral: frozenset({"this", "view", "outer", "alias"}),
+    exp.Group: frozenset({"expressions", "grouping_sets", "cube", "rollup", "all"}),
+    exp.Limit: frozenset({"expression"}),
+    exp.Offset: frozenset({"expression"}),
+    exp.Order: frozenset({"expressions"}),
+    exp.Ordered: frozenset({"this", "desc", "nulls_first"}),
+    exp.Distinct: frozenset({"expressions"}),
+    exp.Values: frozenset({"expressions", "alias", "pivots"}),
+    exp.With: frozenset({"expressions", "recursive"}),
+    exp.CTE: frozenset({"this", "alias"}),
+    # FETCH FIRST 3 ROWS is no clause of Spark at all.
+    exp.Fetch: frozenset(),
+}
+_WORDS: Final[Mapping[tuple[type[exp.Expr], str], str]] = {
+    (exp.Select, "locks"): "FOR UPDATE",
+    (exp.Table, "hints"): "table hints like WITH (NOLOCK)",
+    (exp.Group, "totals"): "WITH TOTALS",
+    (exp.Limit, "limit_options"): "PERCENT or WITH TIES behind LIMIT",
+    (exp.Distinct, "on"): "DISTINCT ON",
+    (exp.CTE, "materialized"): "MATERIALIZED",
+    (exp.Lateral, "cross_apply"): "APPLY",
+    (exp.Lateral, "ordinality"): "WITH ORDINALITY",
+    (exp.Union, "kind"): "CORRESPONDING",
+}
+_JOINS: Final = frozenset(
+    {
+        *((side, kind) for side in ("LEFT", "RIGHT", "FULL") for kind in ("", "OUTER")),
+        *(("", kind) for kind in ("", "INNER", "CROSS")),
+        *((side, kind) for side in ("", "LEFT") for kind in ("SEMI", "ANTI")),
+    }
+)
+
+
+def foreign_clauses(tree: exp.Expr) -> Iterator[tuple[exp.Expr, str]]:
+    """The clauses of a parsed query that Spark does not have.
+
+    >>> from spark_jobs.graph.dialect import dialect
+    >>> [tree] = dialect().parse("select a from t asof join u order by a limit 3 with ties")
+    >>> [name for _, name in foreign_clauses(tree)]
+    ['PERCENT or WITH TIES behind LIMIT', 'ASOF JOIN']
+
+    Returns:
+        each clause, and what it is called.
+    """
+    for node in tree.walk():
+        kind = type(node)
+        known = _PARTS.get(kind)
+        if known is None:
+            continue
+        if isinstance(node, exp.Fetch):
+            yield node, "FETCH"
+        for name, value in node.args.items():
+            if name not in known and value not in (None, False, [], "") and known:
+                word = _WORDS.get((kind, name)) or name.rstrip("_").replace("_", " ").upper()
+                yield node, word
+        if isinstance(node, exp.Join) and (join := _foreign_join(node)) is not None:
+            yield node, join
+
+
+def _foreign_join(node: exp.Join) -> str | None:
+    side, kind, method = node.side.upper(), node.kind.upper(), node.method.upper()
+    if (side, kind) in _JOINS and method in {"", "NATURAL"}:
+        return None
+    words = filter(None, (method, side, kind.removesuffix("_JOIN"), "JOIN"))
+    return " ".join(words)

@@ -1,0 +1,64 @@
+"""Clauses of other databases are refused where they stand, and all of Spark's are read."""
+
+from __future__ import annotations
+
+import pytest
+
+from spark_jobs.graph.errors import ForeignClauseError
+from spark_jobs.graph.parsing import SqlText, parse_select
+
+FOREIGN = {
+    "SELECT a FROM t FOR UPDATE": "FOR UPDATE",
+    "SELECT a INTO x FROM t": "INTO",
+    "SELECT DISTINCT ON (a) a, b FROM t": "DISTINCT ON",
+    "SELECT a FROM t CONNECT BY PRIOR a = b": "CONNECT",
+    "SELECT a FROM t WITH (NOLOCK)": "table hints",
+    "SELECT a FROM t AT (TIMESTAMP => '1')": "WHEN",
+    "SELECT a FROM t GROUP BY a WITH TOTALS": "WITH TOTALS",
+    "SELECT a FROM t ORDER BY a LIMIT 10 PERCENT": "PERCENT",
+    "SELECT a FROM t ORDER BY a LIMIT 3 WITH TIES": "PERCENT or WITH TIES",
+    "SELECT a FROM t ORDER BY a FETCH FIRST 3 ROWS ONLY": "FETCH",
+    "SELECT a FROM t ORDER BY a FETCH FIRST 3 ROWS WITH TIES": "FETCH",
+    "SELECT a FROM t ORDER BY a NULLS FIRST WITH FILL": "WITH FILL",
+    "SELECT a FROM t ASOF JOIN u ON a = b": "ASOF JOIN",
+    "SELECT a FROM t RIGHT SEMI JOIN u ON a = b": "RIGHT SEMI JOIN",
+    "SELECT a FROM t RIGHT ANTI JOIN u ON a = b": "RIGHT ANTI JOIN",
+    "SELECT a FROM t STRAIGHT_JOIN u ON a = b": "STRAIGHT JOIN",
+    "SELECT a FROM t CROSS APPLY f(a) AS x": "APPLY",
+    "SELECT a FROM t UNION CORRESPONDING SELECT a FROM u": "CORRESPONDING",
+    "WITH x AS MATERIALIZED (SELECT 1 AS a) SELECT a FROM x": "MATERIALIZED",
+    "SELECT a FROM (SELECT b AS a FROM t FOR UPDATE) AS s": "FOR UPDATE",
+}
+SPARKS = (
+    "WITH RECURSIVE x(a) AS (SELECT 1 AS a) SELECT a FROM x AS y(b)",
+    "SELECT DISTINCT a, COUNT(DISTINCT b, c) AS n FROM t VERSION AS OF 3 AS t GROUP BY ALL",
+    "SELECT a FROM t TIMESTAMP AS OF '2024-01-01' TABLESAMPLE (10 PERCENT)",
+    "SELECT a FROM t GROUP BY a, ROLLUP (b) HAVING a > 1",
+    "SELECT a FROM t QUALIFY RANK() OVER w = 1 WINDOW w AS (ORDER BY a)",
+    "SELECT a FROM t GROUP BY a WITH CUBE ORDER BY a DESC NULLS LAST LIMIT 3 OFFSET 2",
+    "SELECT a FROM t GROUP BY GROUPING SETS ((a), ()) SORT BY a",
+    "SELECT a FROM t DISTRIBUTE BY a",
+    "SELECT a FROM t CLUSTER BY a",
+    "SELECT a FROM t LATERAL VIEW OUTER EXPLODE(b) AS c",
+    "SELECT a FROM t LEFT JOIN LATERAL EXPLODE(b) AS u(c) ON TRUE",
+    "SELECT a FROM t JOIN u USING (a) NATURAL LEFT JOIN v CROSS JOIN w, x",
+    "SELECT a FROM t LEFT OUTER JOIN u ON a = b RIGHT JOIN v ON a = c FULL OUTER JOIN w ON a = d",
+    "SELECT a FROM t SEMI JOIN u ON a = b LEFT ANTI JOIN v ON a = c",
+    "SELECT a FROM t PIVOT (SUM(b) FOR c IN (1, 2))",
+    "SELECT a FROM (t JOIN u ON a = b) UNION ALL BY NAME SELECT a FROM VALUES (1) AS v(a)",
+    "(SELECT a FROM t ORDER BY a LIMIT 1) EXCEPT ALL SELECT a FROM u INTERSECT SELECT a FROM v",
+)
+
+
+@pytest.mark.parametrize("sql", FOREIGN)
+def test_a_clause_that_spark_does_not_have_is_refused_at_its_place(sql: str) -> None:
+    with pytest.raises(ForeignClauseError) as caught:
+        parse_select(SqlText("view.sql", f"\n{sql}"))
+    assert f"Spark has no {FOREIGN[sql]}" in str(caught.value)
+    assert caught.value.location is not None
+    assert caught.value.location.line == 2
+
+
+@pytest.mark.parametrize("sql", SPARKS)
+def test_every_clause_of_spark_is_read(sql: str) -> None:
+    parse_select(SqlText("view.sql", sql))
