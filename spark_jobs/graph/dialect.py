@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache, lru_cache
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 import sqlglot
 from sqlglot import exp
@@ -42,6 +42,10 @@ class _Reader(SparkParser):
 class _Writer(SparkGenerator):
     """Writes each function under the name by which it was called, with one exception."""
 
+    # Names that are not read again without quotes.
+    RESERVED_KEYWORDS: ClassVar[set[str]] = {"not", "select"}
+    # Unlike Hive, Spark has WITH in subqueries. At the top, names of two of them would be the same.
+    EXPRESSIONS_WITHOUT_NESTED_CTES: ClassVar[set[type[exp.Expr]]] = set()
     TRANSFORMS = {  # noqa: RUF012
         **SparkGenerator.TRANSFORMS,
         # Spark has QUALIFY. sqlglot's rewriting into a subquery applies LIMIT first, and confuses a
@@ -95,6 +99,8 @@ def parse(sql: str) -> exp.Expr:
     "SELECT WINDOW(t, '1 hour') FROM x GROUP BY WINDOW(t, '1 hour')"
     >>> to_sql(parse("select nvl(a, b), named_struct('c', a) from x"))
     'SELECT NVL(a, b), STRUCT(a AS c) FROM x'
+    >>> to_sql(parse("select a as `select` from (with b as (select 1 as a) select a from b) as c"))
+    'SELECT a AS `select` FROM (WITH b AS (SELECT 1 AS a) SELECT a FROM b) AS c'
     >>> to_sql(parse("select max_by(a, b, 2), to_char(a, '99') from x"))
     "SELECT MAX_BY(a, b, 2), TO_CHAR(a, '99') FROM x"
     >>> to_sql(parse("select a as b from x qualify rank() over (order by x.b) = 1 limit 2"))

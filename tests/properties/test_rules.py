@@ -716,6 +716,26 @@ RULES: dict[str, tuple[MaintenanceStrategy, str]] = {
             "SELECT t.x, a.z FROM silver.a AS t JOIN a ON a.k = t.k"
         ),
     ),
+    "common table expression within one of the same name": (
+        ROWS,
+        (
+            "WITH g AS (SELECT a.k FROM silver.a AS a), h AS (SELECT g.k FROM g) "
+            "SELECT s.k FROM (WITH g AS (SELECT b.k FROM silver.b AS b) "
+            "SELECT h.k FROM h JOIN g ON h.k = g.k) AS s"
+        ),
+    ),
+    "scalar subquery with QUALIFY": (
+        KEPT,
+        (
+            "SELECT a.k, (SELECT MAX(b.z) FROM silver.b AS b "
+            "QUALIFY RANK() OVER (PARTITION BY MAX(b.z) ORDER BY MAX(b.z)) = 2) AS m "
+            "FROM silver.a AS a"
+        ),
+    ),
+    "column with the name of a keyword": (
+        KEPT,
+        "SELECT a.k AS `select`, a.x AS `not` FROM silver.a AS a ORDER BY `select`, `not` LIMIT 2",
+    ),
     "join with constants": (
         ROWS,
         (
@@ -853,6 +873,17 @@ REFUSED = {
     "scalar subquery of an equality that mixes both rows on the right": (
         "UNSUPPORTED_SUBQUERY",
         "SELECT (SELECT MAX(b.z) FROM silver.b AS b WHERE b.x = b.z + a.k) AS v FROM silver.a AS a",
+    ),
+    "order behind a query in parentheses": (
+        "UNSUPPORTED_CLAUSE",
+        (
+            "SELECT s.k FROM ((SELECT a.k FROM silver.a AS a ORDER BY a.k LIMIT 3) "
+            "ORDER BY k DESC LIMIT 2) AS s"
+        ),
+    ),
+    "group of nothing": (
+        "UNSUPPORTED_CLAUSE",
+        "SELECT COUNT(*) AS n FROM silver.a AS a GROUP BY ()",
     ),
     "earlier version of a table": (
         "UNSUPPORTED_RELATION",

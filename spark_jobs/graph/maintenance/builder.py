@@ -16,6 +16,19 @@ Outputs = list[tuple[str, str]]
 Built = tuple[Node, Outputs]
 
 
+@dataclass(frozen=True)
+class CommonTable:
+    """A common table expression.
+
+    Attributes:
+        known: those that it may read, by name: a query that reads it may have others of these
+            names.
+    """
+
+    cte: exp.CTE
+    known: Mapping[str, CommonTable]
+
+
 @dataclass
 class Builder:
     """Names, common table expressions and table keys while a query is built.
@@ -28,16 +41,20 @@ class Builder:
     build: Callable[[Builder, exp.Query, Scope | None], Built]
     keys: Mapping[str, frozenset[str]] = field(default_factory=dict)
     names: Names = field(default_factory=Names)
-    ctes: dict[str, exp.CTE] = field(default_factory=dict)
+    ctes: Mapping[str, CommonTable] = field(default_factory=dict)
 
     def query(self, query: exp.Query, around: Scope | None = None) -> Built:
         """The operators of a query, and its outputs."""
         return self.build(self, query, around)
 
-    def common_table(self, cte: exp.CTE) -> Built:
+    def common_table(self, table: CommonTable) -> Built:
         """The operators of a common table expression, built again for each reader."""
-        child, outputs = self.build(self, cte.this, None)
-        alias = cte.args.get("alias")
+        before, self.ctes = self.ctes, table.known
+        try:
+            child, outputs = self.build(self, table.cte.this, None)
+        finally:
+            self.ctes = before
+        alias = table.cte.args.get("alias")
         if alias and alias.columns:
             renamed = [one.name for one in alias.columns]
             outputs = [(name, at) for name, (_, at) in zip(renamed, outputs, strict=True)]
@@ -50,10 +67,10 @@ class Builder:
     @contextmanager
     def common_tables(self, query: exp.Query) -> Iterator[None]:
         """Register the query's common table expressions while it is built."""
-        before = dict(self.ctes)
+        before = self.ctes
         clause = query.args.get("with_")
         for cte in clause.expressions if clause else ():
-            self.ctes[cte.alias.lower()] = cte
+            self.ctes = {**self.ctes, cte.alias.lower(): CommonTable(cte, self.ctes)}
         try:
             yield
         finally:

@@ -22,6 +22,9 @@ from spark_jobs.graph.maintenance.reasons import NotIncrementalError, Obstacle
 from spark_jobs.graph.maintenance.scope import Scope, named
 from spark_jobs.graph.maintenance.select import Selected, build_select
 
+# What a query in parentheses may have.
+_OF_SUBQUERY = frozenset({"this", "alias", "with_"})
+
 
 def build(query: str, *, keys: Mapping[str, frozenset[str]] | None = None) -> Built:
     """The operators of a canonical query, and its outputs.
@@ -38,6 +41,7 @@ def build(query: str, *, keys: Mapping[str, frozenset[str]] | None = None) -> Bu
     """
     tree = parse(query)
     _check_stars(tree)
+    _check_parentheses(tree)
     # Make aliases unique, also if a subquery reuses a name.
     tree = qualify_tables(tree, canonicalize_table_aliases=True, dialect=dialect())
     return Builder(_build, keys or {}).query(tree)  # type: ignore[arg-type]
@@ -53,6 +57,19 @@ def _check_stars(tree: exp.Expr) -> None:
         if not isinstance(star.parent, exp.Count):
             text = "a star in an expression names no column: write the columns"
             raise NotIncrementalError(Obstacle.UNRESOLVED_COLUMN, text, star.parent)
+
+
+def _check_parentheses(tree: exp.Expr) -> None:
+    """Refuse clauses behind a query in parentheses: what reads one takes the query inside.
+
+    Raises:
+        NotIncrementalError: such as ``(SELECT ...) ORDER BY a LIMIT 3``.
+    """
+    for query in tree.find_all(exp.Subquery):
+        more = [name for name, value in query.args.items() if value and name not in _OF_SUBQUERY]
+        if more:
+            text = f"{more[0].upper()} behind a query in parentheses has no incremental rule"
+            raise NotIncrementalError(Obstacle.UNSUPPORTED_CLAUSE, text, query)
 
 
 def _build(builder: Builder, query: exp.Query, around: Scope | None) -> Built:

@@ -351,7 +351,8 @@ def _is_plain(query: exp.Select) -> bool:
 
 def _is_scalar(query: exp.Select) -> bool:
     """Whether the subquery always returns one row: an aggregate without GROUP BY."""
-    if any(query.args.get(name) for name in ("group", "having", "limit", "offset", "distinct")):
+    clauses = ("group", "having", "qualify", "limit", "offset", "distinct")
+    if any(query.args.get(name) for name in clauses) or query.selects[0].find(exp.Window):
         return False
     return len(query.selects) == 1 and aggregates(query.selects[0].unalias())
 
