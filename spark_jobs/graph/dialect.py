@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache, lru_cache
 from itertools import pairwise
 from typing import Any, ClassVar
@@ -22,11 +23,41 @@ from sqlglot.transforms import (
 )
 
 from spark_jobs.graph.inference import overrides
-from spark_jobs.graph.written_calls import note_call
+from spark_jobs.graph.written_calls import count_arguments, note_call
+
+
+def _truncated(name: str, unit: int, builder: Callable[[list[Any]], exp.Expr]) -> Any:
+    """Read a call whose unit may be any expression: sqlglot takes a column for the unit's name."""
+
+    def read(arguments: list[Any]) -> exp.Expr:
+        if len(arguments) == 2 and not isinstance(arguments[unit], exp.Literal):
+            return exp.Anonymous(this=name, expressions=arguments)
+        return builder(arguments)
+
+    return read
 
 
 class _Reader(SparkParser):
     """Notes each call as it was written."""
+
+    FUNCTIONS: ClassVar[dict[str, Callable[..., Any]]] = {
+        **SparkParser.FUNCTIONS,
+        "DATE_TRUNC": _truncated("DATE_TRUNC", 0, SparkParser.FUNCTIONS["DATE_TRUNC"]),
+        "TRUNC": _truncated("TRUNC", 1, SparkParser.FUNCTIONS["TRUNC"]),
+    }
+    FUNCTION_PARSERS: ClassVar[dict[str, Callable[..., Any]]] = {
+        **SparkParser.FUNCTION_PARSERS,
+        "PERCENTILE": lambda self: self._percentile(),
+    }
+
+    def _percentile(self) -> exp.Expr:
+        """Read PERCENTILE with its third argument, the frequency, which sqlglot drops."""
+        at = self._index
+        found: exp.Expr = SparkParser.FUNCTION_PARSERS["PERCENTILE"](self)
+        if count_arguments(self._tokens, at - 1) in {1, 2}:
+            return found
+        self._retreat(at)
+        return exp.Anonymous(this="PERCENTILE", expressions=self._parse_function_args())
 
     def _parse_function_call(self, *args: Any, **kwargs: Any) -> exp.Expr | None:
         at, following = self._index, self._next
@@ -39,6 +70,21 @@ class _Reader(SparkParser):
         return found
 
 
+def _logarithm(writer: SparkGenerator, call: exp.Log) -> str:
+    name = writer.function_name(call).upper()
+    if name in {"LOG2", "LOG10"} and call.expression is not None:
+        return writer.func(name, call.expression)
+    return writer.log_sql(call)
+
+
+def _text_of_values(writer: SparkGenerator, call: exp.GroupConcat) -> str:
+    """LISTAGG; without a separator Spark has none, and sqlglot a comma."""
+    if call.args.get("separator") is None:
+        call = call.copy()
+        call.set("separator", exp.Literal.string(""))
+    return str(SparkGenerator.TRANSFORMS[exp.GroupConcat](writer, call))
+
+
 class _Writer(SparkGenerator):
     """Writes each function under the name by which it was called, with one exception."""
 
@@ -46,8 +92,10 @@ class _Writer(SparkGenerator):
     RESERVED_KEYWORDS: ClassVar[set[str]] = {"not", "select"}
     # Unlike Hive, Spark has WITH in subqueries. At the top, names of two of them would be the same.
     EXPRESSIONS_WITHOUT_NESTED_CTES: ClassVar[set[type[exp.Expr]]] = set()
+    PARSE_JSON_NAME = "PARSE_JSON"
     TRANSFORMS = {  # noqa: RUF012
-        **SparkGenerator.TRANSFORMS,
+        # Spark has WITHIN GROUP. sqlglot writes approximations of percentiles instead.
+        **{k: v for k, v in SparkGenerator.TRANSFORMS.items() if k is not exp.WithinGroup},
         # Spark has QUALIFY. sqlglot's rewriting into a subquery applies LIMIT first, and confuses a
         # column with an output of the same name.
         exp.Select: preprocess(
@@ -57,6 +105,11 @@ class _Writer(SparkGenerator):
         exp.ArgMax: lambda self, one: self.func("MAX_BY", *one.iter_expressions()),
         exp.ArgMin: lambda self, one: self.func("MIN_BY", *one.iter_expressions()),
         exp.Levenshtein: lambda self, one: self.func("LEVENSHTEIN", *one.iter_expressions()),
+        # The logarithm to a base is a quotient, which differs in the last digit.
+        exp.Log: _logarithm,
+        exp.JSONFormat: lambda self, one: self.func("TO_JSON", one.this, one.args.get("options")),
+        exp.UnixDate: lambda self, one: self.func("UNIX_DATE", one.this),
+        exp.GroupConcat: _text_of_values,
         exp.ToChar: lambda self, one: self.func(self.function_name(one), *one.iter_expressions()),
     }
 
@@ -71,6 +124,11 @@ class LakehouseSpark(Spark):
     There sqlglot takes the word for the start of a WINDOW clause. Only a call has a parenthesis
     right after the word, by which the tokenizer recognises it.
     """
+
+    class Tokenizer(Spark.Tokenizer):
+        """A doubled quote is one of the text, as in 'it''s'."""
+
+        STRING_ESCAPES = ["\\", "'", '"']  # noqa: RUF012
 
     # Key of a call's metadata with its name as written.
     ORIGINAL_NAME_META_KEY = "name"

@@ -31,7 +31,7 @@ _PARTS: Final[Mapping[type[exp.Expr], frozenset[str]]] = {
     exp.Subquery: _NESTED | _ORDERED | {"this", "alias", "where", "group", "having", "windows"},
     **dict.fromkeys(
         (exp.Union, exp.Except, exp.Intersect),
-        _NESTED | _ORDERED | {"this", "expression", "distinct", "by_name"},
+        _NESTED | _ORDERED | {"this", "expression", "distinct"},
     ),
     exp.Table: _NESTED | {"this", "alias", "db", "catalog", "version"},
     exp.Join: frozenset({"this", "on", "side", "kind", "using", "method", "pivots"}),
@@ -39,7 +39,8 @@ _PARTS: Final[Mapping[type[exp.Expr], frozenset[str]]] = {
     exp.Group: frozenset({"expressions", "grouping_sets", "cube", "rollup", "all"}),
     exp.Limit: frozenset({"expression"}),
     exp.Offset: frozenset({"expression"}),
-    exp.Order: frozenset({"expressions"}),
+    # Within a call, the ordered value as well.
+    exp.Order: frozenset({"this", "expressions"}),
     exp.Ordered: frozenset({"this", "desc", "nulls_first"}),
     exp.Distinct: frozenset({"expressions"}),
     exp.Values: frozenset({"expressions", "alias", "pivots"}),
@@ -57,7 +58,7 @@ _WORDS: Final[Mapping[tuple[type[exp.Expr], str], str]] = {
     (exp.CTE, "materialized"): "MATERIALIZED",
     (exp.Lateral, "cross_apply"): "APPLY",
     (exp.Lateral, "ordinality"): "WITH ORDINALITY",
-    (exp.Union, "kind"): "CORRESPONDING",
+    (exp.Union, "by_name"): "BY NAME or CORRESPONDING",
 }
 _JOINS: Final = frozenset(
     {

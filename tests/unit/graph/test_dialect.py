@@ -1,0 +1,54 @@
+"""What was written is what is compiled; ``tests/spark/test_as_written.py`` asks Spark."""
+
+from __future__ import annotations
+
+import pytest
+
+from spark_jobs.graph.dialect import parse, to_sql
+
+# Each was changed by sqlglot into something with another value or type.
+KEPT = (
+    "PERCENTILE(a, 0.5, b)",
+    "PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY a DESC)",
+    "PERCENTILE_DISC(0.5) WITHIN GROUP (ORDER BY a)",
+    "LISTAGG(DISTINCT a, ';') WITHIN GROUP (ORDER BY a DESC)",
+    "LOG10(a)",
+    "LOG2(a)",
+    "LOG(3, a)",
+    "LOG(a)",
+    "DATE_TRUNC(u, a)",
+    "DATE_TRUNC(LOWER('DAY'), a)",
+    "TRUNC(a, u)",
+    "PARSE_JSON(a)",
+    "TO_JSON(PARSE_JSON(a))",
+    "UNIX_DATE(a)",
+    "(WITH x AS (SELECT 1 AS b) SELECT b FROM x)",
+)
+TEXTS = {
+    "'it''s'": "it's",
+    "''''": "'",
+    "''": "",
+    "'a\"\"b'": 'a""b',
+    '"a""b"': 'a"b',
+    "\"it''s\"": "it''s",
+    "'a\\'b'": "a'b",
+    "'a\\\\'": "a\\",
+    "r'a\\'": "a\\",
+}
+
+
+@pytest.mark.parametrize("expression", KEPT)
+def test_an_expression_stays_as_it_was_written(expression: str) -> None:
+    assert to_sql(parse(f"SELECT {expression} FROM t")) == f"SELECT {expression} FROM t"
+
+
+@pytest.mark.parametrize("written", TEXTS)
+def test_a_text_is_what_spark_reads(written: str) -> None:
+    tree = parse(f"SELECT {written} AS a FROM t")
+    assert tree.selects[0].this.name == TEXTS[written]
+    again = parse(to_sql(tree))
+    assert again.selects[0].this.name == TEXTS[written]
+
+
+def test_values_are_joined_without_a_separator() -> None:
+    assert to_sql(parse("SELECT LISTAGG(a) FROM t")) == "SELECT LISTAGG(a, '') FROM t"
