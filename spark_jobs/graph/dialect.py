@@ -93,6 +93,12 @@ class _Writer(SparkGenerator):
     # Unlike Hive, Spark has WITH in subqueries. At the top, names of two of them would be the same.
     EXPRESSIONS_WITHOUT_NESTED_CTES: ClassVar[set[type[exp.Expr]]] = set()
     PARSE_JSON_NAME = "PARSE_JSON"
+    # Spark has TIME, and Hive has not.
+    TYPE_MAPPING: ClassVar[dict[exp.DType, str]] = {
+        kind: name
+        for kind, name in SparkGenerator.TYPE_MAPPING.items()
+        if kind is not exp.DType.TIME
+    }
     TRANSFORMS = {  # noqa: RUF012
         # Spark has WITHIN GROUP. sqlglot writes approximations of percentiles instead.
         **{k: v for k, v in SparkGenerator.TRANSFORMS.items() if k is not exp.WithinGroup},
@@ -141,6 +147,9 @@ class LakehouseSpark(Spark):
         for token, following in pairwise(tokens):
             if token.token_type is TokenType.WINDOW and following.token_type is TokenType.L_PAREN:
                 token.token_type = TokenType.VAR
+            # TIMESTAMP WITHOUT TIME ZONE.
+            if token.token_type is TokenType.TIMESTAMPTZ and following.text.upper() == "WITHOUT":
+                token.token_type = TokenType.TIMESTAMPNTZ
         return tokens
 
 

@@ -81,6 +81,8 @@ def foreign_clauses(tree: exp.Expr) -> Iterator[tuple[exp.Expr, str]]:
         each clause, and what it is called.
     """
     for node in tree.walk():
+        if isinstance(node, exp.WindowSpec) and node.args.get("kind") == "GROUPS":
+            yield node, "GROUPS in a window, but ROWS and RANGE"
         kind = type(node)
         known = _PARTS.get(kind)
         if known is None:

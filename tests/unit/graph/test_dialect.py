@@ -22,6 +22,8 @@ KEPT = (
     "PARSE_JSON(a)",
     "TO_JSON(PARSE_JSON(a))",
     "UNIX_DATE(a)",
+    "CAST(a AS TIME)",
+    "CAST('10:00:00' AS TIME)",
     "(WITH x AS (SELECT 1 AS b) SELECT b FROM x)",
 )
 TEXTS = {
@@ -48,6 +50,11 @@ def test_a_text_is_what_spark_reads(written: str) -> None:
     assert tree.selects[0].this.name == TEXTS[written]
     again = parse(to_sql(tree))
     assert again.selects[0].this.name == TEXTS[written]
+
+
+def test_a_time_without_a_zone_has_none() -> None:
+    tree = parse("SELECT CAST(a AS TIMESTAMP WITHOUT TIME ZONE) AS b FROM t")
+    assert to_sql(tree) == "SELECT CAST(a AS TIMESTAMP_NTZ) AS b FROM t"
 
 
 def test_values_are_joined_without_a_separator() -> None:
