@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from spark_jobs.graph.dialect import parse, to_sql
+from spark_jobs.graph.last_step import DeleteInsert
 from spark_jobs.graph.maintenance.algebra import (
     Aggregate,
     Filter,
@@ -16,10 +17,12 @@ from spark_jobs.graph.maintenance.algebra import (
     children,
 )
 from spark_jobs.graph.maintenance.clauses import next_tied
+from spark_jobs.graph.maintenance.delta import Step
 from spark_jobs.graph.maintenance.describe import maintenance_of
+from spark_jobs.graph.maintenance.program import derive
 from spark_jobs.graph.maintenance.query import build
 from spark_jobs.graph.maintenance.state_columns import state_columns
-from tests.properties.maintenance import canonical
+from tests.properties.maintenance import InDuckDb, canonical
 
 TYPES = {"silver.a": {"k": "int", "x": "decimal(9,2)", "y": "double"}}
 
@@ -47,6 +50,15 @@ TYPES = {"silver.a": {"k": "int", "x": "decimal(9,2)", "y": "double"}}
         ("SELECT SUM(a.k / 3) AS s FROM silver.a AS a GROUP BY a.k", "affected_group_recompute"),
         ("SELECT SUM(a.x / a.y) AS s FROM silver.a AS a GROUP BY a.k", "affected_group_recompute"),
         ("SELECT a.k FROM silver.a AS a ORDER BY a.k LIMIT 3", "aggregate_state"),
+        # The type of the mean is that of the values, which is not known here.
+        (
+            "SELECT AVG(IF(a.k > 1, 1.5, 2)) AS m FROM silver.a AS a GROUP BY a.k",
+            "affected_group_recompute",
+        ),
+        (
+            "SELECT SUM(IF(a.k > 1, 1.5, 2)) AS s FROM silver.a AS a GROUP BY a.k",
+            "aggregate_state",
+        ),
         # In another order of adding a DOUBLE may come out otherwise.
         ("SELECT a.k, SUM(a.y) AS s FROM silver.a AS a GROUP BY a.k", "affected_group_recompute"),
         (
@@ -93,6 +105,33 @@ def test_an_obstacle_is_named(query: str, obstacle: str) -> None:
     assert found.obstacle == obstacle
     assert found.suggestion
     assert str(error) == f"{obstacle}: {found.detail}"
+
+
+@pytest.mark.parametrize("kind", ["map<string,int>", "array<map<int,int>>", "variant"])
+def test_a_column_without_equality_is_an_obstacle(kind: str) -> None:
+    query = canonical("SELECT a.k, a.t FROM silver.a AS a")
+    found, error = maintenance_of(query, types={"silver.a": {"k": "int", "t": kind}})
+    assert error is not None
+    assert found.obstacle == "INCOMPARABLE_TYPE"
+    assert kind in error.text
+    assert maintenance_of(query, types={"silver.a": {"k": "int", "t": "string"}})[1] is None
+
+
+def test_changed_groups_are_read_alone() -> None:
+    tree = build(
+        canonical(
+            "SELECT b.k, MAX(a.x) AS m FROM silver.a AS a JOIN silver.b AS b ON a.k = b.k "
+            "GROUP BY b.k"
+        )
+    )
+    program = derive(tree, InDuckDb(frozenset({"silver.a"})), {}, last=DeleteInsert())
+    assert program.change is not None
+    written = [to_sql(step.query) for step in program.steps if isinstance(step, Step)]
+    texts = [one for one in (*written, to_sql(program.change)) if "MAX(" in one]
+    assert texts
+    for text in texts:
+        # The rows of both tables that have the keys of the changed groups.
+        assert text.count("LEFT SEMI JOIN") >= 2, text
 
 
 # The parser has one class and one text of its own for each of these three.
