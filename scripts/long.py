@@ -113,6 +113,20 @@ def passed(commit: str) -> dict[str, Any]:
     return dict(found["passed"]) if found["commit"] == commit else {}
 
 
+def record(commit: str, name: str, result: dict[str, Any] | None) -> dict[str, Any]:
+    """Store that a part passed, or with None that it did not; returns the parts that passed.
+
+    Another run may have stored parts since this one began.
+    """
+    done = passed(commit)
+    done.pop(name, None)
+    if result is not None:
+        done[name] = result
+    STATE.parent.mkdir(parents=True, exist_ok=True)
+    STATE.write_text(json.dumps({"commit": commit, "passed": done}, indent=1), "utf-8")
+    return done
+
+
 def ended_well(part: Part) -> bool:
     """Run a part; whether it passed."""
     environment = {**os.environ, **part.environment}
@@ -148,13 +162,10 @@ def main() -> int:
         print(f"long: {part.name}, about {part.minutes} minutes, seed {seed}", flush=True)
         started, ran = time.monotonic(), ran + 1
         if ended_well(part):
-            # Another run may have recorded parts since.
-            done |= passed(commit)
-            done[part.name] = {"seconds": round(time.monotonic() - started), "seed": seed}
-            STATE.parent.mkdir(parents=True, exist_ok=True)
-            STATE.write_text(json.dumps({"commit": commit, "passed": done}, indent=1), "utf-8")
+            seconds = round(time.monotonic() - started)
+            done = record(commit, part.name, {"seconds": seconds, "seed": seed})
         else:
-            done.pop(part.name, None)
+            done = record(commit, part.name, None)
             failed.append(part.name)
     left = [name for name in names if name not in done]
     print(f"long: passed at {commit[:12]}: {', '.join(done) or 'nothing'}")

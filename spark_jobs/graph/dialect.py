@@ -26,8 +26,9 @@ from spark_jobs.graph.inference import overrides
 from spark_jobs.graph.written_calls import count_arguments, note_call
 
 
-def _truncated(name: str, unit: int, builder: Callable[[list[Any]], exp.Expr]) -> Any:
+def _truncated(name: str, *, unit: int) -> Callable[[list[Any]], exp.Expr]:
     """Read a call whose unit may be any expression: sqlglot takes a column for the unit's name."""
+    builder: Callable[[list[Any]], exp.Expr] = SparkParser.FUNCTIONS[name]
 
     def read(arguments: list[Any]) -> exp.Expr:
         if len(arguments) == 2 and not isinstance(arguments[unit], exp.Literal):
@@ -42,8 +43,8 @@ class _Reader(SparkParser):
 
     FUNCTIONS: ClassVar[dict[str, Callable[..., Any]]] = {
         **SparkParser.FUNCTIONS,
-        "DATE_TRUNC": _truncated("DATE_TRUNC", 0, SparkParser.FUNCTIONS["DATE_TRUNC"]),
-        "TRUNC": _truncated("TRUNC", 1, SparkParser.FUNCTIONS["TRUNC"]),
+        "DATE_TRUNC": _truncated("DATE_TRUNC", unit=0),
+        "TRUNC": _truncated("TRUNC", unit=1),
     }
     FUNCTION_PARSERS: ClassVar[dict[str, Callable[..., Any]]] = {
         **SparkParser.FUNCTION_PARSERS,
@@ -52,11 +53,8 @@ class _Reader(SparkParser):
 
     def _percentile(self) -> exp.Expr:
         """Read PERCENTILE with its third argument, the frequency, which sqlglot drops."""
-        at = self._index
-        found: exp.Expr = SparkParser.FUNCTION_PARSERS["PERCENTILE"](self)
-        if count_arguments(self._tokens, at - 1) in {1, 2}:
-            return found
-        self._retreat(at)
+        if count_arguments(self._tokens, self._index - 1) in {0, 1, 2}:
+            return SparkParser.FUNCTION_PARSERS["PERCENTILE"](self)  # type: ignore[no-any-return]
         return exp.Anonymous(this="PERCENTILE", expressions=self._parse_function_args())
 
     def _parse_function_call(self, *args: Any, **kwargs: Any) -> exp.Expr | None:

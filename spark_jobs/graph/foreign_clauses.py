@@ -46,8 +46,6 @@ _PARTS: Final[Mapping[type[exp.Expr], frozenset[str]]] = {
     exp.Values: frozenset({"expressions", "alias", "pivots"}),
     exp.With: frozenset({"expressions", "recursive"}),
     exp.CTE: frozenset({"this", "alias"}),
-    # FETCH FIRST 3 ROWS is no clause of Spark at all.
-    exp.Fetch: frozenset(),
 }
 _WORDS: Final[Mapping[tuple[type[exp.Expr], str], str]] = {
     (exp.Select, "locks"): "FOR UPDATE",
@@ -81,20 +79,23 @@ def foreign_clauses(tree: exp.Expr) -> Iterator[tuple[exp.Expr, str]]:
         each clause, and what it is called.
     """
     for node in tree.walk():
-        if isinstance(node, exp.WindowSpec) and node.args.get("kind") == "GROUPS":
-            yield node, "GROUPS in a window, but ROWS and RANGE"
-        kind = type(node)
-        known = _PARTS.get(kind)
-        if known is None:
-            continue
         if isinstance(node, exp.Fetch):
             yield node, "FETCH"
-        for name, value in node.args.items():
-            if name not in known and value not in (None, False, [], "") and known:
-                word = _WORDS.get((kind, name)) or name.rstrip("_").replace("_", " ").upper()
-                yield node, word
+        if isinstance(node, exp.WindowSpec) and node.args.get("kind") == "GROUPS":
+            yield node, "GROUPS in a window, but ROWS and RANGE"
         if isinstance(node, exp.Join) and (join := _foreign_join(node)) is not None:
             yield node, join
+        kind = type(node)
+        if kind in _PARTS:
+            for name in filled_parts(node):
+                if name not in _PARTS[kind]:
+                    word = name.rstrip("_").replace("_", " ").upper()
+                    yield node, _WORDS.get((kind, name), word)
+
+
+def filled_parts(node: exp.Expr) -> list[str]:
+    """The parts of a node that were written."""
+    return [name for name, value in node.args.items() if value not in (None, False, [], "")]
 
 
 def _foreign_join(node: exp.Join) -> str | None:

@@ -12,6 +12,7 @@ from sqlglot import exp
 
 from spark_jobs.graph.dialect import to_sql
 from spark_jobs.graph.duck.errors import NotTranslatedError
+from spark_jobs.graph.foreign_clauses import filled_parts
 
 _THIS = frozenset({"this"})
 _TWO = frozenset({"this", "expression"})
@@ -114,7 +115,7 @@ def check_closed(query: exp.Expr) -> None:
         known = CLOSED_LIST.get(type(node))
         if known is None:
             raise NotTranslatedError(f"{node.key.upper()}: {_text(node)}")
-        parts = {name for name, value in node.args.items() if value not in (None, False, [], "")}
+        parts = set(filled_parts(node))
         if not parts <= known:
             raise NotTranslatedError(f"{', '.join(sorted(parts - known))} of {_text(node)}")
 

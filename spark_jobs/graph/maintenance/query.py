@@ -8,6 +8,7 @@ from sqlglot import exp
 from sqlglot.optimizer.qualify_tables import qualify_tables
 
 from spark_jobs.graph.dialect import dialect, parse
+from spark_jobs.graph.foreign_clauses import filled_parts
 from spark_jobs.graph.maintenance.algebra import (
     Aggregate,
     Filter,
@@ -66,7 +67,7 @@ def _check_parentheses(tree: exp.Expr) -> None:
         NotIncrementalError: such as ``(SELECT ...) ORDER BY a LIMIT 3``.
     """
     for query in tree.find_all(exp.Subquery):
-        more = [name for name, value in query.args.items() if value and name not in _OF_SUBQUERY]
+        more = [name for name in filled_parts(query) if name not in _OF_SUBQUERY]
         if more:
             text = f"{more[0].upper()} behind a query in parentheses has no incremental rule"
             raise NotIncrementalError(Obstacle.UNSUPPORTED_CLAUSE, text, query)

@@ -37,6 +37,9 @@ from spark_jobs.graph.maintenance.subqueries import scalars, where
 _MULTIPLIERS = frozenset(
     ["explode", "explode_outer", "posexplode", "posexplode_outer", "inline", "stack", "window"]
 )
+_NOT_FOLLOWED = (
+    "connect", "match", "sort", "cluster", "distribute", "pivots", "into", "kind", "sample",
+)  # fmt: skip
 
 
 @dataclass
@@ -93,10 +96,7 @@ def build_select(builder: Builder, select: exp.Select, around: Scope | None) -> 
 
 
 def _check_clauses(select: exp.Select) -> None:
-    for name in (
-        *("connect", "match", "sort", "cluster", "distribute"),
-        *("pivots", "into", "kind", "sample"),
-    ):
+    for name in _NOT_FOLLOWED:
         if select.args.get(name):
             raise _unsupported(select, f"the clause {name.upper()}")
     distinct = select.args.get("distinct")
