@@ -28,6 +28,15 @@ class ForeignClauseError(SqlSyntaxError):
     hint = "Another database has it. Write the query with the clauses of Spark SQL."
 
 
+class UnboundParameterError(LocatedError):
+    """A parameter like ``:day``, which nobody gives a value."""
+
+    condition = "UNBOUND_PARAMETER"
+    parameter: str
+    primary = "the query has a parameter, {parameter}"
+    hint = "A declaration has no arguments. Write the value, or read it from a seed."
+
+
 class SqlTooDeepError(LocatedError):
     """SQL nested too deeply to walk its tree."""
 

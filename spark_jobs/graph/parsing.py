@@ -13,13 +13,14 @@ from sqlglot.optimizer.scope import traverse_scope
 from sqlglot.tokenizer_core import Token, TokenType
 
 from spark_jobs.errors import Location
-from spark_jobs.graph.dialect import dialect
+from spark_jobs.graph.dialect import dialect, to_sql
 from spark_jobs.graph.errors import (
     DuplicateRelationError,
     ForeignClauseError,
     NotOneSelectError,
     SqlSyntaxError,
     SqlTooDeepError,
+    UnboundParameterError,
 )
 from spark_jobs.graph.foreign_clauses import foreign_clauses
 from spark_jobs.graph.function_arguments import function_arguments
@@ -80,6 +81,7 @@ def parse_select(source: SqlText) -> exp.Query:
     Raises:
         SqlSyntaxError: the text is not valid SQL.
         ForeignClauseError: Spark does not have a clause.
+        UnboundParameterError: a parameter stands for a value.
         FunctionArgumentsError: a call lacks an argument, or has one too many.
         SqlTooDeepError: expressions or subqueries are nested too deeply.
         DuplicateRelationError: two relations of a FROM clause have the same name.
@@ -107,6 +109,9 @@ def parse_select(source: SqlText) -> exp.Query:
         raise NotOneSelectError("it is another statement", location=source.first())
     for clause, foreign in foreign_clauses(tree):
         raise ForeignClauseError(foreign, location=source.of(clause))
+    for parameter in tree.find_all(exp.Placeholder, exp.Parameter):
+        written = to_sql(parameter)
+        raise UnboundParameterError(written, location=source.of(parameter))
     _check_columns(tree, source)
     _check_relations(tree, source)
     return tree

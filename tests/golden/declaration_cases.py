@@ -475,6 +475,11 @@ CASES = (
         "totals_of_groups", "FOREIGN_CLAUSE", _gold("GROUP BY ALL", "GROUP BY user_id WITH TOTALS")
     ),
     Case("locked_rows", "FOREIGN_CLAUSE", _gold("GROUP BY ALL", "GROUP BY ALL FOR UPDATE")),
+    Case(
+        "parameter_without_a_value",
+        "UNBOUND_PARAMETER",
+        _gold("GROUP BY ALL", "WHERE o.user_id = :user\nGROUP BY ALL"),
+    ),
     Case("two_statements", "NOT_ONE_SELECT", _gold("GROUP BY ALL", "GROUP BY ALL;\nSELECT 1 AS a")),
     Case("not_a_select", "NOT_ONE_SELECT", _view("DELETE FROM silver.orders")),
     Case("no_statement", "NOT_ONE_SELECT", _view("-- nothing yet")),

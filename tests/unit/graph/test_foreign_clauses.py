@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from spark_jobs.graph.errors import ForeignClauseError
+from spark_jobs.graph.errors import ForeignClauseError, UnboundParameterError
 from spark_jobs.graph.parsing import SqlText, parse_select
 
 FOREIGN = {
@@ -67,3 +67,11 @@ def test_a_clause_that_spark_does_not_have_is_refused_at_its_place(sql: str) -> 
 @pytest.mark.parametrize("sql", SPARKS)
 def test_every_clause_of_spark_is_read(sql: str) -> None:
     parse_select(SqlText("view.sql", sql))
+
+
+@pytest.mark.parametrize("parameter", [":day", "?", "${day}", "{day}"])
+def test_a_parameter_is_refused_because_nobody_gives_it_a_value(parameter: str) -> None:
+    with pytest.raises(UnboundParameterError) as caught:
+        parse_select(SqlText("v.sql", f"SELECT a FROM t\nWHERE b = {parameter}"))
+    assert caught.value.location.line == 2
+    assert parameter in str(caught.value)
