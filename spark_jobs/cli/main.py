@@ -4,54 +4,13 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import typer
 from rich.console import Console
 from typer.core import TyperGroup
 
-from spark_jobs.cli import (
-    apply,
-    cases,
-    demo,
-    diff,
-    docs,
-    drop,
-    endpoint,
-    environments,
-    explain,
-    fmt,
-    forget,
-    graph,
-    impact,
-    lint,
-    load,
-    maintain,
-    manifest,
-    new,
-    page,
-    plan,
-    quality,
-    quarantine,
-    query,
-    rebuild,
-    reconcile,
-    refresh,
-    replay,
-    rollback,
-    schema,
-    seed,
-    shell,
-    sink,
-    source,
-    stack,
-    status,
-    stream,
-    upgrade,
-    validate,
-    verify,
-    watch,
-)
+from spark_jobs.cli.commands import Commands
 from spark_jobs.errors import LakehouseError
 from spark_jobs.settings import Settings, load_settings
 from spark_jobs.terminal.caller import report_error
@@ -66,6 +25,14 @@ class _Verbs(TyperGroup):
 
     Typer exits silently for both, which is right only for the closed pipe.
     """
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.commands = cast(Any, Commands())
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        del ctx
+        return list(self.commands)
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -83,47 +50,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="A lakehouse whose gold tables are plain SQL, refreshed incrementally and verified.",
 )
-app.command()(validate.validate)
-app.command()(watch.watch)
-app.command()(schema.schema)
-app.command()(fmt.fmt)
-app.command()(graph.graph)
-app.command()(lint.lint)
-app.command("compile")(manifest.compile_manifest)
-app.add_typer(docs.app, name="docs")
-app.add_typer(new.app, name="new")
-app.add_typer(stack.app, name="stack")
-app.add_typer(stream.app, name="stream")
-app.command("test")(cases.run_cases)
-app.command()(refresh.refresh)
-app.add_typer(replay.app, name="replay")
-app.command()(rollback.rollback)
-app.command()(rollback.release)
-app.command()(plan.plan)
-app.command()(apply.apply)
-app.command()(diff.diff)
-app.command()(drop.drop)
-app.add_typer(environments.app, name="env")
-app.command()(explain.explain)
-app.command()(impact.impact)
-app.command()(verify.verify)
-app.command()(status.status)
-app.command()(page.page)
-app.command()(quality.quality)
-app.command()(query.query)
-app.command()(shell.shell)
-app.add_typer(endpoint.app, name="endpoint")
-app.command()(reconcile.reconcile)
-app.command()(maintain.maintain)
-app.command()(upgrade.upgrade)
-app.add_typer(quarantine.app, name="quarantine")
-app.command()(rebuild.rebuild)
-app.command()(forget.forget)
-app.add_typer(source.app, name="source")
-app.add_typer(sink.app, name="sink")
-app.command()(seed.seed)
-app.command()(load.load)
-app.command()(demo.demo)
 
 
 @app.callback()

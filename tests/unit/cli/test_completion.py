@@ -43,3 +43,14 @@ def test_verbs_views_and_selections_are_proposed(project: Path) -> None:
 
 def test_a_project_that_was_never_compiled_proposes_nothing(tmp_path: Path) -> None:
     assert proposed(tmp_path, "explain", "user") == set()
+
+
+def test_a_command_starts_without_importing_the_others() -> None:
+    program = (
+        "import sys; from spark_jobs.cli.commands import Commands; Commands()['validate'];"
+        "print([one for one in sys.modules if one in {'sqlalchemy', 'spark_jobs.cli.status'}])"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert found.stdout.strip() == "[]"

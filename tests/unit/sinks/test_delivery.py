@@ -395,8 +395,9 @@ def test_the_core_needs_no_extra() -> None:
     script = """
 import sys
 sys.modules |= {"redis": None, "cassandra": None}
-import spark_jobs.cli.main, spark_jobs.stack.catalog, spark_jobs.streaming.application
+import spark_jobs.cli.commands, spark_jobs.stack.catalog, spark_jobs.streaming.application
 import spark_jobs.sinks.delivery
+dict(spark_jobs.cli.commands.Commands())
 """
     subprocess.run([sys.executable, "-c", script], check=True)
 
