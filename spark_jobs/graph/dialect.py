@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
 from functools import cache, lru_cache
 from itertools import pairwise
 from typing import Any, ClassVar
@@ -38,6 +39,12 @@ def _truncated(name: str, *, unit: int) -> Callable[[list[Any]], exp.Expr]:
     return read
 
 
+_SUM = re.compile(r"([\d.]*e[+-]?\d+)([+-])(.+)", re.IGNORECASE)
+_SIGNS = {"+": TokenType.PLUS, "-": TokenType.DASH}
+# Of literals that are integers.
+_SUFFIXES = frozenset({"L", "S", "Y"})
+
+
 class _Reader(SparkParser):
     """Notes each call as it was written."""
 
@@ -50,6 +57,28 @@ class _Reader(SparkParser):
         **SparkParser.FUNCTION_PARSERS,
         "PERCENTILE": lambda self: self._percentile(),
     }
+    COLUMN_OPERATORS: ClassVar[dict[TokenType, Any]] = {
+        **SparkParser.COLUMN_OPERATORS,
+        TokenType.DCOLON: lambda self, value, kind: self._cast_or_literal(value, kind),
+    }
+    UNARY_PARSERS: ClassVar[dict[TokenType, Callable[..., Any]]] = {
+        **SparkParser.UNARY_PARSERS,
+        # A sign changes types: of a text, and of a literal beside a decimal.
+        TokenType.PLUS: lambda self: exp.Anonymous(
+            this="POSITIVE", expressions=[self._parse_unary()]
+        ),
+    }
+
+    def _cast_or_literal(self, value: exp.Expr, kind: exp.Expr) -> exp.Expr:
+        """Read a cast, or a literal like 3L, which the tokenizer made one.
+
+        Beside a decimal, Spark gives a literal the type of its digits, and a cast that of its type.
+        """
+        found: exp.Expr = self.build_cast(strict=self.STRICT_CAST, this=value, to=kind)
+        suffix = self._prev.text.upper()
+        if suffix in _SUFFIXES:
+            found.set("suffix", suffix)
+        return found
 
     def _percentile(self) -> exp.Expr:
         """Read PERCENTILE with its third argument, the frequency, which sqlglot drops."""
@@ -117,9 +146,28 @@ class _Writer(SparkGenerator):
         exp.ToChar: lambda self, one: self.func(self.function_name(one), *one.iter_expressions()),
     }
 
+    def cast_sql(self, expression: exp.Cast, safe_prefix: str | None = None) -> str:
+        if expression.args.get("suffix"):
+            return f"{self.sql(expression, 'this')}{expression.args['suffix']}"
+        return str(super().cast_sql(expression, safe_prefix=safe_prefix))
+
     def function_name(self, expression: exp.Func) -> str:
         # named_struct('a', x) was parsed as struct(x AS a).
         return "STRUCT" if isinstance(expression, exp.Struct) else super().function_name(expression)
+
+
+def _numbers(token: Token) -> Iterator[Token]:
+    """The tokens of a number: sqlglot reads ``1e0+3`` as one."""
+    found = _SUM.fullmatch(token.text) if token.token_type is TokenType.NUMBER else None
+    if found is None:
+        yield token
+        return
+    kinds = (TokenType.NUMBER, _SIGNS[found[2]], TokenType.NUMBER)
+    for group, kind in enumerate(kinds, start=1):
+        start = token.start + found.start(group)
+        column = token.col - len(token.text) + found.end(group)
+        part = Token(kind, found[group], token.line, column, start, start + len(found[group]) - 1)
+        yield from _numbers(part)
 
 
 class LakehouseSpark(Spark):
@@ -141,7 +189,7 @@ class LakehouseSpark(Spark):
     EXPRESSION_METADATA = {**Spark.EXPRESSION_METADATA, **overrides()}  # noqa: RUF012
 
     def tokenize(self, sql: str, dialect: DialectType = None) -> list[Token]:
-        tokens = super().tokenize(sql, dialect)
+        tokens = [one for token in super().tokenize(sql, dialect) for one in _numbers(token)]
         for token, following in pairwise(tokens):
             if token.token_type is TokenType.WINDOW and following.token_type is TokenType.L_PAREN:
                 token.token_type = TokenType.VAR
@@ -168,6 +216,10 @@ def parse(sql: str) -> exp.Expr:
     'SELECT a AS `select` FROM (WITH b AS (SELECT 1 AS a) SELECT a FROM b) AS c'
     >>> to_sql(parse("select max_by(a, b, 2), to_char(a, '99') from x"))
     "SELECT MAX_BY(a, b, 2), TO_CHAR(a, '99') FROM x"
+    >>> to_sql(parse("select a / 3L, a / cast(3 as bigint), a / -3s, a / +3 from x"))
+    'SELECT a / 3L, a / CAST(3 AS BIGINT), a / -3S, a / POSITIVE(3) FROM x'
+    >>> to_sql(parse("select 2 * 1e0+3, 1e-2-a from x"))
+    'SELECT 2 * 1e0 + 3, 1e-2 - a FROM x'
     >>> to_sql(parse("select a as b from x qualify rank() over (order by x.b) = 1 limit 2"))
     'SELECT a AS b FROM x QUALIFY RANK() OVER (ORDER BY x.b) = 1 LIMIT 2'
     """

@@ -26,6 +26,8 @@ SELECT * FROM VALUES
 AS v(i, l, d, n, s, u, day, at, xs, m, b, j, bin)
 """
 SCALARS = (
+    *("n / 3L", "n / -3L", "n / -(3L)", "n * 3S + 1L", "n / 3Y", "n / +3", "n / +(3)", "n % 3L"),
+    *("3L", "-128Y", "-9223372036854775808L", "+'3'", "2 * 1e0+3", "1e1-2", "COALESCE(n, 3L)"),
     *("LOG10(d)", "LOG2(d)", "LOG(d)", "LOG(3, d)", "LN(d)", "LOG1P(d)", "EXP(i)", "CBRT(d)"),
     *("ROUND(n, 1)", "BROUND(n, 1)", "CEIL(n)", "CEIL(n, 1)", "FLOOR(n)", "FLOOR(n, -1)"),
     *("SIGN(n)", "SIGNUM(n)", "POWER(i, 2)", "POW(i, 2)", "MOD(l, 3)", "PMOD(l, 3)", "l DIV 3"),
@@ -204,6 +206,20 @@ QUERIES = (
         " (WITH g AS (SELECT b.k FROM silver.b AS b) SELECT h.k FROM h JOIN g ON h.k = g.k) AS s"
     ),
     "WITH g(u) AS (SELECT a.k FROM silver.a AS a) SELECT g.u FROM g",
+    (
+        "WITH s(x, k) AS (SELECT k, x FROM silver.a ORDER BY x NULLS LAST, k NULLS LAST LIMIT 2)"
+        " SELECT s.x, s.k FROM s"
+    ),
+    (
+        "SELECT s.x, s.k FROM (SELECT k, x FROM silver.a UNION SELECT k, x FROM silver.b"
+        " ORDER BY x NULLS LAST, k NULLS LAST LIMIT 2) AS s(x, k)"
+    ),
+    "WITH g AS (SELECT k, x FROM silver.a) SELECT t.x, t.k FROM g AS t(x, k)",
+    "SELECT a.x, v.col2 FROM silver.a AS a JOIN VALUES (1, 7), (2, 8) AS v ON a.k = v.col1",
+    "SELECT col1 FROM VALUES 1, 2",
+    "SELECT k, x FROM silver.a ORDER BY ALL DESC NULLS LAST LIMIT 3",
+    "SELECT k, z FROM silver.b UNION ALL SELECT k, x FROM silver.a ORDER BY ALL LIMIT 3",
+    "SELECT 1 AS one FROM silver.a AS a HAVING TRUE",
     "SELECT u.v FROM (SELECT a.k FROM silver.a AS a) AS u(v)",
     "SELECT v.n, a.x FROM silver.a AS a JOIN VALUES (1, 'one') AS v(k, n) ON a.k = v.k",
     "SELECT a.k, t.n FROM silver.a AS a LATERAL VIEW OUTER EXPLODE(SEQUENCE(1, a.x)) t AS n",
