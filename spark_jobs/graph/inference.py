@@ -6,12 +6,19 @@ from collections.abc import Callable
 from typing import Any
 
 from sqlglot import exp
+from sqlglot.dialects.spark import Spark
 from sqlglot.optimizer.annotate_types import TypeAnnotator
 
 from spark_jobs.definitions.column_types import TypeTextError, canonical_type
 
 _INTEGERS = (exp.DType.TINYINT, exp.DType.SMALLINT, exp.DType.INT, exp.DType.BIGINT)
+# Their number of digits as a decimal.
+_DIGITS = dict(zip(_INTEGERS, (3, 5, 10, 20), strict=True))
+_FLOATS = (exp.DType.FLOAT, exp.DType.DOUBLE)
+# Expressions that return one of several values.
+_CHOICES = (exp.Coalesce, exp.If, exp.Nvl2, exp.Case, exp.Greatest, exp.Least)
 _MAX_PRECISION = 38
+_FIRST_BIGINT, _FIRST_DECIMAL = 2**31, 2**63
 # Functions that return a struct of two timestamps of their argument's type.
 _TIME_WINDOWS = frozenset({"window", "session_window"})
 
@@ -39,6 +46,24 @@ def overrides() -> dict[type[exp.Expr], dict[str, Any]]:
         exp.Sum: {"annotator": _sum},
         exp.Avg: {"annotator": _average},
         exp.Anonymous: {"annotator": _time_window},
+        exp.Literal: {"annotator": _literal},
+        exp.Nullif: {"annotator": _first},
+        exp.Array: {"annotator": _array},
+        exp.DateDiff: {"annotator": _difference},
+        exp.Quantile: {"annotator": _percentile},
+        **{
+            call: {"returns": kind}
+            for call, kind in (
+                (exp.Year, exp.DType.INT),
+                (exp.Day, exp.DType.INT),
+                (exp.WeekOfYear, exp.DType.INT),
+                (exp.DateTrunc, exp.DType.DATE),
+                (exp.TimestampDiff, exp.DType.BIGINT),
+                (exp.ArrayPosition, exp.DType.BIGINT),
+            )
+        },
+        exp.Extract: {"annotator": _extract},
+        **{kind: {"annotator": _choice} for kind in _CHOICES},
         **{
             kind: {"annotator": _arithmetic}
             for kind in (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.IntDiv)
@@ -55,6 +80,7 @@ def overrides() -> dict[type[exp.Expr], dict[str, Any]]:
                 exp.Ceil,
                 exp.Floor,
                 exp.Abs,
+                exp.SafeDivide,
             )
         },
     }
@@ -81,7 +107,7 @@ def _sum(self: TypeAnnotator, node: Any) -> Any:
         self._set_type(node, _decimal(min(parts[0] + 10, _MAX_PRECISION), parts[1]))
     elif kind is not None and kind.is_type(*_INTEGERS):
         self._set_type(node, exp.DType.BIGINT)
-    elif kind is not None and kind.is_type(exp.DType.FLOAT, exp.DType.DOUBLE):
+    elif kind is not None and kind.is_type(*_FLOATS):
         self._set_type(node, exp.DType.DOUBLE)
     else:
         self._set_type(node, exp.DType.UNKNOWN)
@@ -93,7 +119,7 @@ def _average(self: TypeAnnotator, node: Any) -> Any:
     parts = _parts(kind)
     if parts:
         self._set_type(node, _decimal(parts[0] + 4, parts[1] + 4))
-    elif kind is not None and kind.is_type(*_INTEGERS, exp.DType.FLOAT, exp.DType.DOUBLE):
+    elif kind is not None and kind.is_type(*_INTEGERS, *_FLOATS):
         self._set_type(node, exp.DType.DOUBLE)
     else:
         self._set_type(node, exp.DType.UNKNOWN)
@@ -105,6 +131,82 @@ def _argument_type(node: Any) -> Any:
     if isinstance(inner, exp.Distinct) and inner.expressions:
         inner = inner.expressions[0]
     return inner.type
+
+
+def _literal(self: TypeAnnotator, node: Any) -> Any:
+    """A number is an INT, a BIGINT or a decimal of its digits; with an exponent it is a DOUBLE."""
+    whole, point, behind = node.name.lower().partition(".")
+    if node.is_string or "e" in node.name.lower():
+        return Spark.EXPRESSION_METADATA[exp.Literal]["annotator"](self, node)
+    digits = len(whole.lstrip("0")) + len(behind)
+    kind: Any = _decimal(max(digits, 1), len(behind))
+    if not point and int(whole) < _FIRST_BIGINT:
+        kind = exp.DType.INT
+    elif not point and int(whole) < _FIRST_DECIMAL:
+        kind = exp.DType.BIGINT
+    self._set_type(node, kind)
+    return node
+
+
+def _choice(self: TypeAnnotator, node: Any) -> Any:
+    """The common type of all values; UNKNOWN if these are not numbers and differ."""
+    if isinstance(node, exp.Case):
+        values = [*(one.args["true"] for one in node.args["ifs"]), node.args.get("default")]
+    elif isinstance(node, exp.If | exp.Nvl2):
+        values = [node.args["true"], node.args.get("false")]
+    else:
+        values = [node.this, *node.expressions]
+    kinds = {one.type for one in values if one and not one.is_type(exp.DType.NULL)}
+    self._set_type(node, _common(kinds) if kinds else exp.DType.NULL)
+    return node
+
+
+def _array(self: TypeAnnotator, node: Any) -> Any:
+    kinds = {one.type for one in node.expressions if not one.is_type(exp.DType.NULL)}
+    element = exp.DataType.build(_common(kinds)) if kinds else None
+    if element is None or element.is_type(exp.DType.UNKNOWN):
+        return _unknown(self, node)
+    self._set_type(node, exp.DataType(this=exp.DType.ARRAY, expressions=[element], nested=True))
+    return node
+
+
+def _common(kinds: set[Any]) -> Any:
+    if len(kinds) == 1:
+        return next(iter(kinds))
+    if all(kind.is_type(*_INTEGERS) for kind in kinds):
+        return max((kind.this for kind in kinds), key=_INTEGERS.index)
+    sizes = [_parts(kind) or (_DIGITS.get(kind.this, 0), 0) for kind in kinds]
+    if all(digits for digits, _ in sizes):
+        scale = max(scale for _, scale in sizes)
+        return _decimal(scale + max(digits - behind for digits, behind in sizes), scale)
+    numbers = (*_INTEGERS, *_FLOATS, exp.DType.DECIMAL)
+    return exp.DType.DOUBLE if all(kind.is_type(*numbers) for kind in kinds) else exp.DType.UNKNOWN
+
+
+def _first(self: TypeAnnotator, node: Any) -> Any:
+    """NULLIF has the type of its first value."""
+    self._set_type(node, node.this.type)
+    return node
+
+
+def _extract(self: TypeAnnotator, node: Any) -> Any:
+    """Seconds have six decimal places, the other fields are integers."""
+    seconds = node.name.upper() in {"SECOND", "S", "SEC", "SECONDS", "SECS"}
+    self._set_type(node, _decimal(8, 6) if seconds else exp.DType.INT)
+    return node
+
+
+def _percentile(self: TypeAnnotator, node: Any) -> Any:
+    """PERCENTILE of one percentage is a DOUBLE."""
+    several = node.args["quantile"].is_type(exp.DType.ARRAY)
+    self._set_type(node, exp.DType.UNKNOWN if several else exp.DType.DOUBLE)
+    return node
+
+
+def _difference(self: TypeAnnotator, node: Any) -> Any:
+    """DATEDIFF counts days as an INT, and a given unit as a BIGINT."""
+    self._set_type(node, exp.DType.BIGINT if node.args.get("unit") else exp.DType.INT)
+    return node
 
 
 def _arithmetic(self: TypeAnnotator, node: Any) -> Any:
