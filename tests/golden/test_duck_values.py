@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from sqlglot import exp
 
 from spark_jobs.gold.engine.database import Duck, DuckError
 from spark_jobs.graph.dialect import parse
@@ -124,6 +125,12 @@ def check_copies(duck: Duck) -> None:
                 duck.fetch(sql)
         else:
             assert sorted(duck.fetch(sql).column("i").to_pylist()) == [1, 2, 2, 3, 3, 3]
+    # From another number than 1, or to one that is not whole.
+    for first, last in ((2, "i"), (1, "d")):
+        series = exp.func("SEQUENCE", exp.Literal.number(first), exp.column(last))
+        query = parse("SELECT i FROM edges").select(exp.func("EXPLODE", series).as_("n"))
+        with pytest.raises(NotTranslatedError):
+            translated(query, duck.known)
 
 
 def test_a_row_comes_as_often_as_a_number_says(duck: Duck) -> None:

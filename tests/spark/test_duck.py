@@ -68,7 +68,7 @@ def test_expressions_that_fail_in_spark_fail_in_duckdb(
     spark: SparkSession, duck: Duck, expression: str
 ) -> None:
     sql = f"SELECT {expression} AS v FROM edges"
-    with pytest.raises(Exception, match=r"OVERFLOW|OUT_OF_RANGE|BY_ZERO"):
+    with pytest.raises(Exception, match=r"OVERFLOW|OUT_OF_RANGE|BY_ZERO|USER_RAISED"):
         spark.sql(sql).collect()
     with pytest.raises(DuckError):
         duck.fetch(translated(parse(sql), duck.known).sql)

@@ -65,8 +65,6 @@ def _argument(node: exp.Expr) -> tuple[str, exp.Expr]:
         if len(inner.expressions) != 1:
             raise NotTranslatedError("DISTINCT over several columns")
         inner = inner.expressions[0]
-    if node.expressions or isinstance(inner, exp.Order | exp.Limit | exp.HavingMax):
-        raise NotTranslatedError(to_sql(node))
     return distinct, inner
 
 

@@ -69,7 +69,8 @@ def _part(unit: str, value: Typed) -> Typed:
 def _named_part(unit: str) -> Rule:
     def rule(node: exp.Expr, typed: Translate) -> Typed:
         inner = node.this
-        if isinstance(inner, exp.TsOrDsToDate):
+        # sqlglot wraps the argument of YEAR, MONTH and DAY; a date has no hour of its own.
+        if isinstance(inner, exp.TsOrDsToDate) and unit not in {"HOUR", "MINUTE"}:
             inner = inner.this
         return _part(unit, typed(inner))
 
@@ -91,25 +92,25 @@ def _truncated(node: exp.Expr, typed: Translate) -> Typed:
 
 def _date(node: exp.Expr, typed: Translate) -> Typed:
     value = typed(node.this)
-    if node.expressions or value.kind not in {DATE, TIMESTAMP}:
+    if value.kind not in {DATE, TIMESTAMP}:
         raise NotTranslatedError(to_sql(node))
     return Typed(f"CAST({value.sql} AS DATE)", DATE)
 
 
 def _substring(node: exp.Expr, typed: Translate) -> Typed:
     value = typed(node.this)
-    start, length = node.args.get("start"), node.args.get("length")
-    for one in (start, length):
-        if not isinstance(one, exp.Literal) or one.is_string or int(one.name) < 1:
+    bounds = []
+    for one in (node.args.get("start"), node.args.get("length")):
+        if not isinstance(one, exp.Literal) or not one.is_int or int(one.name) < 1:
             raise NotTranslatedError(to_sql(node))
-    if value.kind != STRING or start is None or length is None:
+        bounds.append(one.name)
+    if value.kind != STRING:
         raise NotTranslatedError(to_sql(node))
-    return Typed(f"substring({value.sql}, {start.name}, {length.name})", STRING)
+    return Typed(f"substring({value.sql}, {', '.join(bounds)})", STRING)
 
 
 def _joined(node: exp.Expr, typed: Translate) -> Typed:
-    parts = [typed(one) for one in node.flatten() if not isinstance(one, exp.DPipe)]
-    return _concatenated(parts)
+    return _concatenated([typed(node.this), typed(node.expression)])
 
 
 def _concat(node: exp.Expr, typed: Translate) -> Typed:
@@ -124,9 +125,7 @@ def _concatenated(parts: list[Typed]) -> Typed:
 
 def _days(node: exp.Expr, typed: Translate) -> Typed:
     later, earlier = typed(node.this), typed(node.expression)
-    unit = node.args.get("unit")
-    kinds = {later.kind, earlier.kind}
-    if kinds != {DATE} or (unit is not None and unit.name.upper() != "DAY"):
+    if {later.kind, earlier.kind} != {DATE}:
         raise NotTranslatedError(to_sql(node))
     return Typed(f"CAST({later.sql} - {earlier.sql} AS INTEGER)", INT)
 

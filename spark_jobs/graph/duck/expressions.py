@@ -83,10 +83,10 @@ class Expressions:
                 return self._column(node)
             case exp.Paren():
                 return self.typed(node.this)
-            case exp.Literal():
-                if node.is_string:
-                    return Typed(text_of(node.name), STRING, node.name)
-                return number(node.name)
+            case exp.Literal() if node.is_string:
+                return Typed(text_of(node.name), STRING, node.name)
+            case _ if (literal := _number(node)) is not None:
+                return literal
             case exp.Null():
                 return Typed("NULL", NULL)
             case exp.Boolean():
@@ -120,7 +120,9 @@ class Expressions:
                 wanted = kind_of(text)
                 if wanted is None:
                     raise NotTranslatedError(f"a conversion to {text}")
-                return converted(self.typed(node.this), wanted)
+                found = converted(self.typed(node.this), wanted)
+                # Of a literal, it is none itself: beside a decimal, its type counts.
+                return Typed(found.sql, found.kind)
             case exp.If():
                 return self._case([(node.this, node.args["true"])], node.args.get("false"))
             case exp.Case() if node.this is None:
@@ -135,7 +137,7 @@ class Expressions:
             case exp.Window():
                 return windowed(node, self.typed)
             case exp.Anonymous() if node.name.upper() == "RAISE_ERROR":
-                return Typed(f"error({self.typed(node.expressions[0]).sql})", NULL)
+                return self._error(node)
             case exp.Filter() if type(node.this) in AGGREGATES:
                 return aggregate(node.this, self.typed, self._condition(node.expression.this).sql)
             case _:
@@ -162,9 +164,9 @@ class Expressions:
         return Typed(f"({left.sql} {word} {right.sql})", BOOLEAN)
 
     def _negative(self, node: exp.Neg) -> Typed:
+        if (literal := _number(node.this, "-")) is not None:
+            return literal
         value = self.typed(node.this)
-        if value.literal is not None and value.kind.is_number:
-            return number(f"-{value.literal}")
         if not value.kind.is_number:
             raise NotTranslatedError(f"minus {value.kind}")
         return Typed(f"(- {value.sql})", value.kind)
@@ -182,9 +184,7 @@ class Expressions:
         if left.kind.is_decimal or right.kind.is_decimal:
             left, right = exact_literal(left), exact_literal(right)
         kind = rule(left.kind, right.kind)
-        if kind.is_integer:
-            left, right = converted(left, kind), converted(right, kind)
-        elif left.kind.scale + right.kind.scale > _MOST_SCALE:
+        if left.kind.scale + right.kind.scale > _MOST_SCALE:
             raise NotTranslatedError(f"{left.kind} {word} {right.kind}")
         # Exact or an overflow error, then rounded like in Spark.
         return Typed(f"CAST({left.sql} {word} {right.sql} AS {kind.in_duckdb})", kind)
@@ -198,6 +198,13 @@ class Expressions:
         left, right = converted(left, DOUBLE), converted(right, DOUBLE)
         zero = f"CASE WHEN {right.sql} = 0 THEN error('DIVIDE_BY_ZERO') ELSE {right.sql} END"
         return Typed(f"({left.sql} / ({zero}))", DOUBLE)
+
+    def _error(self, node: exp.Anonymous) -> Typed:
+        texts = [self.typed(one) for one in node.expressions]
+        if [one.kind for one in texts] != [STRING]:
+            raise NotTranslatedError(to_sql(node))
+        # Of NULL, DuckDB would raise no error.
+        return Typed(f"error(coalesce({texts[0].sql}, ''))", NULL)
 
     def _is(self, node: exp.Is) -> Typed:
         value = self.typed(node.this)
@@ -231,3 +238,16 @@ class Expressions:
             f"WHEN {when} THEN {then.sql}" for when, then in zip(conditions, given, strict=True)
         )
         return Typed(f"(CASE {whens} ELSE {other.sql} END)", other.kind)
+
+
+def _number(node: exp.Expr, sign: str = "") -> Typed | None:
+    """A numeric literal, like 3 or 3L; None for anything else, also for a cast literal."""
+    if isinstance(node, exp.Literal) and not node.is_string:
+        return number(f"{sign}{node.name}")
+    suffix = node.args.get("suffix")
+    kind = kind_of(to_sql(node.args["to"])) if suffix else None
+    if kind is None:
+        return None
+    found = number(f"{sign}{node.name}")
+    # Beside a decimal, Spark counts the digits of all literals but those of a TINYINT.
+    return Typed(converted(found, kind).sql, kind, None if suffix == "Y" else found.literal)

@@ -10,12 +10,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from spark_jobs.graph.duck.errors import NotTranslatedError
-from spark_jobs.graph.type_agreement import AGREEMENTS, agreement
+from spark_jobs.graph.type_agreement import agreement
 
 _MOST_DIGITS = 38
 # Minimum scale of a result that would need more than 38 digits.
 _LEAST_SCALE = 6
-_DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
+_DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(\d+)\s*\)")
 # Integer types from the narrowest, with their digits as a decimal.
 _INTEGERS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
 INTERVAL = "interval"
@@ -93,7 +93,7 @@ def kind_of(text: str) -> Kind | None:
     lowered = {"integer": "int", "long": "bigint", "short": "smallint", "byte": "tinyint"}.get(
         lowered, lowered
     )
-    known = lowered in AGREEMENTS and agreement(lowered).duckdb is not None
+    known = agreement(lowered).duckdb is not None
     return Kind(lowered) if known and lowered != "decimal" else None
 
 

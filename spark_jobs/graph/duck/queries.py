@@ -178,15 +178,17 @@ def _sources(query: exp.Select, known: Known, columns: dict[tuple[str, str], Kin
 
 def _relation(node: exp.Expr, known: Known, columns: dict[tuple[str, str], Kind | None]) -> str:
     alias = node.alias_or_name.lower()
-    if isinstance(node, exp.Subquery):
-        inner = _translated(node.this, known)
-        found: Mapping[str, Kind | None] = inner.columns
-        text = f"({inner.sql})"
-    elif isinstance(node, exp.Table) and not node.db and node.name.lower() in known:
-        found = known[node.name.lower()]
-        text = quoted(node.name.lower())
-    else:
-        raise NotTranslatedError(f"the relation {to_sql(node)}")
+    found: Mapping[str, Kind | None]
+    match node:
+        case exp.Subquery():
+            inner = _translated(node.this, known)
+            found = inner.columns
+            text = f"({inner.sql})"
+        case exp.Table() if node.name.lower() in known:
+            found = known[node.name.lower()]
+            text = quoted(node.name.lower())
+        case _:
+            raise NotTranslatedError(f"the relation {to_sql(node)}")
     if any(one == alias for one, _ in columns):
         raise NotTranslatedError(f"two relations called {alias}")
     columns.update({(alias, name): kind for name, kind in found.items()})
@@ -226,7 +228,7 @@ def _repeated(node: exp.Explode, expressions: Expressions) -> Typed:
 
 def _grouping(query: exp.Select, expressions: Expressions) -> str:
     group = query.args.get("group")
-    if group is None or not group.expressions:
+    if group is None:
         return ""
     values = [expressions.typed(one) for one in group.expressions]
     _check_compared(values)

@@ -99,7 +99,8 @@ def converted(value: Typed, kind: Kind) -> Typed:
     if value.kind == kind:
         return value
     if value.kind == NULL:
-        return Typed(f"CAST(NULL AS {kind.in_duckdb})", kind)
+        # NULL, or what raises an error.
+        return Typed(f"CAST({value.sql} AS {kind.in_duckdb})", kind)
     if value.kind == STRING and value.literal is not None:
         return _read(value.literal, kind)
     if not _cast_agrees(value.kind, kind):
@@ -140,7 +141,7 @@ def in_common(values: list[Typed]) -> list[Typed]:
     moments = kinds & {DATE, TIMESTAMP}
     if len(moments) == 1:
         kind = moments.pop()
-        values = [converted(v, kind) if v.literal and v.kind == STRING else v for v in values]
+        values = [converted(v, kind) if v.kind == STRING else v for v in values]
     kind = common_kind(one.kind for one in values)
     return [converted(one, kind) for one in values]
 
@@ -164,10 +165,7 @@ def pointed(whole: str, kind: Kind) -> str:
 
 def divided(left: Typed, right: Typed, kind: Kind) -> Typed:
     """The quotient of two exact values, rounded half up; an error if the divisor is 0."""
+    # Never below 0: of 38 digits, Spark gives up those of the quotient that the dividend lacks.
     shift = kind.scale + as_decimal(right.kind).scale - as_decimal(left.kind).scale
-    above, below = raw(left), raw(right)
-    if shift >= 0:
-        above = f"({above} * CAST('1{'0' * shift}' AS HUGEINT))"
-    else:
-        below = f"({below} * CAST('1{'0' * -shift}' AS HUGEINT))"
-    return Typed(pointed(f"__half_up({above}, {below})", kind), kind)
+    above = f"({raw(left)} * CAST('1{'0' * shift}' AS HUGEINT))"
+    return Typed(pointed(f"__half_up({above}, {raw(right)})", kind), kind)

@@ -45,7 +45,7 @@ def _function(node: exp.Window, typed: Translate, over: str) -> Typed:
     if kind in _NEIGHBOURS:
         value = typed(function.this)
         offset = function.args.get("offset")
-        step = "1" if offset is None else offset.name
+        step = "1" if offset is None else _written(offset)
         if function.args.get("default") is not None or not step.isdigit():
             raise NotTranslatedError(to_sql(function))
         return Typed(f"{_NEIGHBOURS[kind]}({value.sql}, {step}) {over}", value.kind)
@@ -90,6 +90,11 @@ def _partition(node: exp.Window, typed: Translate) -> str:
     return f"PARTITION BY {', '.join(one.sql for one in values)}" if values else ""
 
 
+def _written(number: exp.Expr | None) -> str:
+    """A number as written; "" for anything else: the name of ``1 + 1`` is ``1``."""
+    return number.name if isinstance(number, exp.Literal) else ""
+
+
 def _frame(node: exp.Window) -> str:
     spec = node.args.get("spec")
     if spec is None:
@@ -99,7 +104,7 @@ def _frame(node: exp.Window) -> str:
         bound, direction = spec.args.get(side), spec.args.get(f"{side}_side") or ""
         if bound is None and side == "end":
             bound = "CURRENT ROW"
-        text = bound if isinstance(bound, str) else bound.name if bound is not None else ""
+        text = bound if isinstance(bound, str) else _written(bound)
         if not (text in _BOUNDS or (text.isdigit() and spec.args.get("kind") == "ROWS")):
             raise NotTranslatedError(to_sql(node))
         words.append(f"{text} {direction}".strip())
