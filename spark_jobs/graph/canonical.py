@@ -16,14 +16,27 @@ from spark_jobs.graph.manifest import Column
 
 
 def canonical_query(tree: exp.Query, resolved: exp.Query) -> exp.Query:
-    """The qualified query, with GROUP BY ALL expanded and output names as written."""
+    """The qualified query, with GROUP BY ALL and ORDER BY ALL expanded, and outputs as named."""
     query = resolved.copy()
+    for order in query.find_all(exp.Order):
+        expand_order_by_all(order)
     for select in query.find_all(exp.Select):
         expand_group_by_all(select)
     for one, written in zip(query.selects, tree.selects, strict=True):
         if isinstance(one, exp.Alias):
             one.set("alias", exp.to_identifier(written.output_name))
     return query
+
+
+def expand_order_by_all(order: exp.Order) -> None:
+    """Replace ORDER BY ALL by the positions of all outputs."""
+    query, terms = order.parent, order.expressions
+    if not isinstance(query, exp.Query) or [one.this for one in terms] != [exp.var("ALL")]:
+        return
+    positions = [terms[0].copy() for _ in query.selects]
+    for at, term in enumerate(positions, start=1):
+        term.set("this", exp.Literal.number(at))
+    order.set("expressions", positions)
 
 
 def expand_group_by_all(select: exp.Select) -> None:

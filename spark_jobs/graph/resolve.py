@@ -24,6 +24,7 @@ from spark_jobs.graph.errors import (
 )
 from spark_jobs.graph.parsing import SqlText
 from spark_jobs.graph.place_checks import with_bare_positions, wrong_position
+from spark_jobs.graph.renamed_columns import with_renaming_apart, wrong_names
 from spark_jobs.graph.semantics import check_semantics
 from spark_jobs.names import TableName
 
@@ -57,7 +58,7 @@ def resolve(tree: exp.Query, schemas: Schemas, source: SqlText, subject: str) ->
     schema = _schema(schemas, tree)
     try:
         qualified = qualify(
-            with_bare_positions(tree.copy()),
+            with_bare_positions(with_renaming_apart(tree.copy())),
             dialect=reader,
             schema=schema,
             # Otherwise a table without a layer would be searched in every layer.
@@ -67,6 +68,7 @@ def resolve(tree: exp.Query, schemas: Schemas, source: SqlText, subject: str) ->
             quote_identifiers=False,
         )
         problems = list(_unresolved(qualified, schema, source, subject))
+        problems += wrong_names(qualified, source, subject)
         typed = annotate_types(qualified, schema=schema, dialect=reader)
     except SqlglotError as error:
         return Resolved(tree, (_refused(error, tree, source, subject),))
@@ -86,7 +88,9 @@ def unresolved(
     schema = _schema(schemas, tree)
     try:
         named = qualify_tables(
-            normalize_identifiers(tree.copy(), dialect=dialect()), db=_NO_LAYER, dialect=dialect()
+            normalize_identifiers(with_renaming_apart(tree.copy()), dialect=dialect()),
+            db=_NO_LAYER,
+            dialect=dialect(),
         )
         problems = list(_unresolved(named, schema, source, subject))
     except SqlglotError as error:

@@ -128,6 +128,16 @@ class SubqueryColumnsError(SubjectError):
     hint = "Select only what is compared; other columns need a JOIN."
 
 
+class AliasColumnsError(SubjectError):
+    """An alias that names more or fewer columns than its relation has."""
+
+    condition = "ALIAS_COLUMNS"
+    names: int
+    columns: int
+    primary = "{subject}: an alias names {names} columns of a relation of {columns}"
+    hint = "Name all columns in their order, or none."
+
+
 class QuotedTableError(SubjectError):
     """A table's layer and name in one pair of backticks, which make them one name."""
 

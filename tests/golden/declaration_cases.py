@@ -480,6 +480,16 @@ CASES = (
         "UNBOUND_PARAMETER",
         _gold("GROUP BY ALL", "WHERE o.user_id = :user\nGROUP BY ALL"),
     ),
+    Case(
+        "alias_with_too_few_names",
+        "ALIAS_COLUMNS",
+        _view("SELECT s.a FROM (SELECT order_id, user_id FROM silver.orders) AS s(a)"),
+    ),
+    Case(
+        "values_with_too_many_names",
+        "ALIAS_COLUMNS",
+        _view("SELECT v.a FROM VALUES (1), (2) AS v(a, b) JOIN silver.orders ON order_id = a"),
+    ),
     Case("two_statements", "NOT_ONE_SELECT", _gold("GROUP BY ALL", "GROUP BY ALL;\nSELECT 1 AS a")),
     Case("not_a_select", "NOT_ONE_SELECT", _view("DELETE FROM silver.orders")),
     Case("no_statement", "NOT_ONE_SELECT", _view("-- nothing yet")),
