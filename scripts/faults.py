@@ -45,6 +45,7 @@ class Mutant:
         line: of the change.
         place: the number of the node in the order of the walk.
         what: a description of the change.
+        function: the qualified name of the function or class around the node; "" at module level.
         at_import: whether the node runs at import, when no check is traced.
         key: identifies the mutant as long as the module does not change.
     """
@@ -53,6 +54,7 @@ class Mutant:
     line: int
     place: int
     what: str
+    function: str
     at_import: bool
     key: str
 
@@ -137,6 +139,7 @@ def mutants(file: str) -> list[Mutant]:
         for part in (one.body if isinstance(one.body, list) else [one.body])
         for inner in ast.walk(part)
     }
+    names = dict(_functions(tree, ""))
     found = []
     for place, node in enumerate(ast.walk(tree)):
         if id(node) in silent:
@@ -145,8 +148,17 @@ def mutants(file: str) -> list[Mutant]:
         line = int(getattr(at, "lineno", 0))
         for what, _ in changes(node):
             key = hashlib.sha256(f"{text}{place}{what}".encode()).hexdigest()[:16]
-            found.append(Mutant(file, line, place, what, id(node) not in called, key))
+            name, at_import = names[id(node)], id(node) not in called
+            found.append(Mutant(file, line, place, what, name, at_import, key))
     return found
+
+
+def _functions(node: ast.AST, around: str) -> Iterator[tuple[int, str]]:
+    """The id of each node, and the qualified name of what is around it."""
+    for one in ast.iter_child_nodes(node):
+        yield id(one), around
+        own = isinstance(one, ast.FunctionDef | ast.ClassDef)
+        yield from _functions(one, f"{around}.{one.name}".lstrip(".") if own else around)
 
 
 class Loader(importlib.abc.MetaPathFinder, importlib.abc.Loader):

@@ -4,6 +4,8 @@
 one module (a reversed comparison, a condition that is always true, a number one higher). It is
 loaded in its own process, and the tests that need only DuckDB and reach its line run until one
 fails. Results are stored in ``build/mutants.json``, so that an interrupted run can continue.
+
+Mutants in ``tests/equivalent.yml`` are not run: the file says why no test can detect them.
 """
 
 from __future__ import annotations
@@ -26,8 +28,10 @@ from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any, TextIO
 
+import yaml
 from faults import ROOT, Loader, Mutant, mutants
 
+EQUIVALENT = ROOT / "tests/equivalent.yml"
 STATE = ROOT / "build/mutants.json"
 PACKAGES = (
     "spark_jobs/graph/maintenance",
@@ -199,7 +203,10 @@ def main() -> int:
         chosen = random.Random(options.seed).sample(  # noqa: S311 - a sample
             chosen, min(options.sample, len(chosen))
         )
-    print(f"{len(chosen)} mutants")
+    known = equivalent()
+    explained = [m for m in chosen if (m.file, m.function, m.what) in known]
+    chosen = [m for m in chosen if m not in explained]
+    print(f"{len(chosen)} mutants, and {len(explained)} that are equivalent")
     for name in BEFORE:
         importlib.import_module(name)
     mutated = {one.removesuffix(".py").replace("/", ".") for one in files}
@@ -215,6 +222,12 @@ def main() -> int:
     until = time.monotonic() + 60 * options.minutes
     run(chosen, state, reached, until, workers=options.workers, hasty=not options.again)
     return report(chosen, state["results"])
+
+
+def equivalent() -> set[tuple[str, str, str]]:
+    """The mutants that no test can detect: file, function, change."""
+    listed = yaml.safe_load(EQUIVALENT.read_text("utf-8"))
+    return {(file, one["in"], one["change"]) for file, ones in listed.items() for one in ones}
 
 
 def reached_by(state: dict[str, Any]) -> dict[str, Any]:

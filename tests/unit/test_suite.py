@@ -236,3 +236,13 @@ def test_every_failpoint_is_armed_by_a_test() -> None:
     listed |= {*apply.FAILPOINTS, *release.FAILPOINTS, *rollback.FAILPOINTS}
     listed |= {*environments.FAILPOINTS, *promotion.FAILPOINTS, *copies.FAILPOINTS}
     assert {name for name in passed - listed if name not in texts} == set()
+
+
+def test_every_mutant_that_is_called_equivalent_exists_and_has_a_reason() -> None:
+    mutants = script("faults").mutants
+    listed = yaml.safe_load((REPOSITORY / "tests/equivalent.yml").read_text(encoding="utf-8"))
+    for file, ones in listed.items():
+        known = {(mutant.function, mutant.what) for mutant in mutants(file)}
+        for one in ones:
+            assert (one["in"], one["change"]) in known, f"{file}: {one}"
+            assert one["why"], f"{file}: {one}"
