@@ -91,8 +91,8 @@ def spark_functions() -> dict[str, str]:
     return json.loads(FUNCTIONS_FILE.read_text(encoding="utf-8"))  # type: ignore[no-any-return]
 
 
-def called_name(node: exp.Func) -> str:
-    """The function's name in Spark, in lower case; "" for syntax.
+def called_name(node: exp.Expr) -> str:
+    """The function's name in Spark, in lower case; "" for syntax and for what is no call.
 
     >>> from spark_jobs.graph.dialect import parse
     >>> called_name(parse("COLLECT_LIST(x)"))
@@ -127,7 +127,9 @@ def aggregates(node: exp.Expr) -> bool:
     for one in node.walk(prune=lambda inner: isinstance(inner, exp.Query)):
         if isinstance(one, exp.Func) and is_aggregate(one):
             parent = one.parent
-            while isinstance(parent, exp.Filter | exp.IgnoreNulls | exp.WithinGroup):
+            while isinstance(
+                parent, exp.Filter | exp.IgnoreNulls | exp.RespectNulls | exp.WithinGroup
+            ):
                 parent = parent.parent
             if not isinstance(parent, exp.Window):
                 return True

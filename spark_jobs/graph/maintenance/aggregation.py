@@ -53,7 +53,7 @@ class Keys:
         for one in expressions:
             if identity(one) in keys.named:
                 continue
-            call = called_name(one) if isinstance(one, exp.Func) else ""
+            call = called_name(one)
             name = builder.names.fresh(one.name if isinstance(one, exp.Column) else call or "key")
             value = one
             if call == "window":
@@ -125,7 +125,7 @@ def outside_in(expression: exp.Expr, replace: Callable[[exp.Expr], exp.Expr | No
         order = expression.args.get("order")
         parts += [order] if order else []
         children = [child for part in parts for child in part.iter_expressions()]
-        children += expression.args.get("partition_by") or []
+        children += expression.args["partition_by"]
     else:
         children = list(expression.iter_expressions())
     for child in children:
@@ -135,8 +135,10 @@ def outside_in(expression: exp.Expr, replace: Callable[[exp.Expr], exp.Expr | No
     return expression
 
 
-def grouping_sets(group: exp.Group | None) -> list[list[exp.Expr]] | None:
-    """The grouping sets; None for a plain GROUP BY.
+def grouping_sets(
+    group: exp.Group | None,
+) -> tuple[list[exp.Expr], list[list[exp.Expr]]] | None:
+    """The keys in the order of GROUPING_ID(), and the grouping sets; None for a plain GROUP BY.
 
     Raises:
         NotIncrementalError: several GROUPING SETS, ROLLUP or CUBE are combined or nested.
@@ -160,10 +162,20 @@ def grouping_sets(group: exp.Group | None) -> list[list[exp.Expr]] | None:
         text = "several ROLLUP, CUBE or GROUPING SETS in one GROUP BY have no incremental rule"
         raise NotIncrementalError(Obstacle.UNSUPPORTED_CLAUSE, text, group)
     plain = [one for one in group.expressions if one is not special[0]]
-    if isinstance(special[0], exp.GroupingSets) and plain:
-        # Spark uses these sets as they are, and ignores the expressions before them.
-        return _sets(special[0])
-    return [[*plain, *one] for one in _sets(special[0])]
+    if len(plain) < len(group.expressions):
+        sets = _sets(special[0])
+        keys = [
+            key
+            for one in group.expressions
+            for key in ([part for of in sets for part in of] if one is special[0] else [one])
+        ]
+        return keys, [[*plain, *one] for one in sets]
+    if isinstance(special[0], exp.GroupingSets):
+        # Without a comma before them Spark uses the sets as they are: other keys are NULL.
+        sets = _sets(special[0])
+        return [*(part for of in sets for part in of), *plain], sets
+    # WITH ROLLUP or WITH CUBE, of the keys before it.
+    return plain, _sets(type(special[0])(expressions=[one.copy() for one in plain]))
 
 
 def _sets(node: exp.Expr) -> list[list[exp.Expr]]:
@@ -233,12 +245,15 @@ def grouped_by_sets(
 
 def _grouping(call: exp.Expr, keys: tuple[Named, ...], members: list[str]) -> exp.Expr:
     """``grouping`` and ``grouping_id`` mark the keys that are not in the set."""
-    name = called_name(call) if isinstance(call, exp.Func) else ""
+    name = called_name(call)
     if name not in {"grouping", "grouping_id"}:
         return call
     absent = {identity(expression): key not in members for key, expression in keys}
-    over = [identity(one) for one in call.iter_expressions()] or list(absent)
-    bits = "".join(str(int(absent.get(one, False))) for one in over)
+    over = [identity(one.unnest()) for one in call.iter_expressions()] or list(absent)
+    if not absent.keys() >= set(over):
+        text = f"{name} of something else than a key has no incremental rule"
+        raise NotIncrementalError(Obstacle.UNSUPPORTED_CLAUSE, text, call)
+    bits = "".join(str(int(absent[one])) for one in over)
     return exp.func("MAX", exp.Literal.number(int(bits, 2)))
 
 

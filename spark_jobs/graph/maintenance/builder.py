@@ -54,9 +54,8 @@ class Builder:
             child, outputs = self.build(self, table.cte.this, None)
         finally:
             self.ctes = before
-        alias = table.cte.args.get("alias")
-        if alias and alias.columns:
-            renamed = [one.name for one in alias.columns]
+        renamed = [one.name for one in table.cte.args["alias"].columns]
+        if renamed:
             outputs = [(name, at) for name, (_, at) in zip(renamed, outputs, strict=True)]
         return child, outputs
 

@@ -270,7 +270,7 @@ class Deltas:
         parts: list[exp.Query] = []
         left = self.net(node.left)
         if left is not None:
-            parts.append(self._unmatched_left(node, left, When.NEW, 1))
+            parts.append(self._unmatched_left(node, left, When.NEW))
         right = self.net(node.right)
         if right is not None:
             rows = self.writer.relation(node.left, When.OLD, self._touching(node, right))
@@ -285,19 +285,18 @@ class Deltas:
                 )
             )
             name = self.step("touched", touched)
-            parts.append(self._unmatched_left(node, name, When.NEW, 1))
-            parts.append(self._unmatched_left(node, name, When.OLD, -1))
+            parts.append(self._unmatched_left(node, name, When.NEW))
+            parts.append(negated(self._unmatched_left(node, name, When.OLD), node.columns))
         return union_all(parts) if parts else None
 
-    def _unmatched_left(self, node: LeftJoin, left: str, when: When, sign: int) -> exp.Query:
+    def _unmatched_left(self, node: LeftJoin, left: str, when: When) -> exp.Query:
         """Weighted rows of the left side, with the right side before or after the change."""
         keys = right_keys(
             node, Keys(left, tuple((named(name), name) for name in self._matched(node)))
         )
         right = self.writer.relation(node.right, when, keys)
         rows = exp.select(*map(named, (*node.left.columns, WEIGHT))).from_(exp.to_table(left))
-        joined = left_join(node, rows, right, self.writer.at(node.condition, when), WEIGHT)
-        return joined if sign > 0 else negated(joined, node.columns)
+        return left_join(node, rows, right, self.writer.at(node.condition, when), WEIGHT)
 
     def _touching(self, node: LeftJoin, right: str) -> Keys | None:
         """Keys of left rows that a change of the right side may match, from equality conditions."""

@@ -40,21 +40,21 @@ _ADDED = re.compile(rf"(?<=\w)__\d+\b|\b{EAGER}\d+_")
 def maintenance_of(
     query: str,
     *,
+    types: Mapping[str, Mapping[str, str]],
     keys: Mapping[str, frozenset[str]] | None = None,
-    types: Mapping[str, Mapping[str, str]] | None = None,
 ) -> tuple[Maintenance, NotIncrementalError | None]:
     """How a view is maintained, and the error if it cannot be maintained incrementally.
 
     Args:
         query: qualified Spark SQL, as in ``GoldEntry.query``.
-        keys: columns that identify a table's rows, by table, if known.
         types: column types, by table and lower-case column name.
+        keys: columns that identify a table's rows, by table, if known.
     """
-    cutter, unique = Cutter(types or {}), Uniqueness(types or {})
+    cutter, unique = Cutter(types), Uniqueness(types)
     try:
         whole, outputs = build(query, keys=keys)
         check_clock(whole)
-        _check_types(whole, types or {})
+        _check_types(whole, types)
         root = cutter.cut(whole)
         _check_groups(root)
     except NotIncrementalError as error:

@@ -53,8 +53,6 @@ def apart(node: Aggregate, prefix: str) -> list[Part] | None:
             return None
         values = [_where(one, condition) for one in inside.this.expressions]
         over.setdefault(tuple(map(identity, values)), (values, []))[1].append((name, inside))
-    if not over:
-        return None
     parts = [Part(Aggregate(node.child, (), tuple(rest)))] if rest else []
     for at, (values, calls) in enumerate(over.values()):
         names = [f"{prefix}{at}_{index}" for index, _ in enumerate(values)]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from spark_jobs.graph.maintenance.algebra import LeftJoin, conjuncts, equality, used
-from spark_jobs.graph.maintenance.clauses import aliased
+from spark_jobs.graph.maintenance.clauses import aliased, selected
 from spark_jobs.graph.maintenance.scope import named
 
 
@@ -36,16 +36,15 @@ def restricted(query: exp.Select, columns: Sequence[str], keys: Keys | None) -> 
     condition = exp.and_(
         *(
             exp.NullSafeEQ(
-                this=exp.paren(one.copy())
-                if not isinstance(one, exp.Column)
-                else exp.column(one.name, table="__t"),
+                this=_of_rows(one),
                 expression=exp.column(key, table="__k"),
             )
             for one, key in keys.pairs
         )
     )
+    outputs = [exp.column(name, table="__t") for name in columns] or selected(())
     return (
-        exp.select(*(exp.column(name, table="__t") for name in columns))
+        exp.select(*outputs)
         .from_(aliased(query, "__t"), copy=False)
         .join(
             exp.to_table(keys.relation).as_("__k"), on=condition, join_type="left semi", copy=False
@@ -53,11 +52,19 @@ def restricted(query: exp.Select, columns: Sequence[str], keys: Keys | None) -> 
     )
 
 
+def _of_rows(key: exp.Expr) -> exp.Expr:
+    """A key over the restricted rows, whose columns may have names of the keys' relation."""
+    holder = exp.Paren(this=key.copy())
+    for column in list(holder.find_all(exp.Column)):
+        column.replace(exp.column(column.name, table="__t"))
+    return holder.this if isinstance(key, exp.Column) else holder
+
+
 def split(keys: Keys | None, columns: Sequence[str]) -> tuple[Keys | None, Keys | None]:
     """The keys that only read these columns, and the rest."""
     if keys is None:
         return None, None
-    inside = tuple(pair for pair in keys.pairs if used(pair[0]) and used(pair[0]) <= set(columns))
+    inside = tuple(pair for pair in keys.pairs if used(pair[0]) <= set(columns))
     outside = tuple(pair for pair in keys.pairs if pair not in inside)
     below = Keys(keys.relation, inside) if inside else None
     return below, (keys if outside else None)

@@ -113,10 +113,6 @@ def _limited(builder: Builder, query: exp.Query, selected: Selected) -> Built:
 def _set_operation(builder: Builder, query: exp.SetOperation, around: Scope | None) -> Built:
     left, outputs = builder.query(query.this, around)
     right, others = builder.query(query.expression, around)
-    if len(outputs) != len(others) or query.args.get("by_name"):
-        raise NotIncrementalError(
-            Obstacle.UNSUPPORTED_CLAUSE, "a set operation by name has no incremental rule", query
-        )
     left, right = _positional(left, outputs), _positional(right, others)
     distinct = bool(query.args.get("distinct"))
     if isinstance(query, exp.Union):
@@ -191,7 +187,8 @@ def _by_output(ordered: exp.Expr, outputs: Outputs) -> exp.Expr:
     """An ORDER BY expression over the outputs of a set operation."""
     copy = ordered.copy()
     by_name = {name.lower(): at for name, at in outputs}
-    if isinstance(copy.this, exp.Literal) and not copy.this.is_string:
+    # In Spark integers are positions, and 1e3 is a constant.
+    if copy.this.is_int:
         copy.set("this", named(outputs[int(copy.this.name) - 1][1]))
         return copy
     for column in list(copy.find_all(exp.Column)):

@@ -94,7 +94,7 @@ class Writer:
 
     def at(self, expression: exp.Expr, when: When) -> exp.Expr:
         """An expression with the clock replaced by a literal."""
-        if not self.clocks or not reads_clock(expression):
+        if not reads_clock(expression):
             return expression.copy()
         return parse(freeze_clock(to_sql(expression), self.clocks[when]))
 
@@ -220,7 +220,7 @@ class Writer:
         for one, key in keys.pairs if keys else ():
             value = by_name.get(one.name) if isinstance(one, exp.Column) else None
             (above if value is None else below).append((one if value is None else value, key))
-        pushed = Keys(keys.relation, tuple(below)) if keys and below else None
+        pushed = Keys(keys.relation, tuple(below)) if keys else None
         return restricted(
             self.aggregate(node, self.relation(node.child, when, pushed), when),
             node.columns,
@@ -230,8 +230,6 @@ class Writer:
     def aggregate(self, node: Aggregate, child: exp.Select, when: When) -> exp.Select:
         """The groups of a child's rows."""
         outputs = self.outputs((*node.keys, *node.aggregates), when)
-        if not outputs:
-            outputs = [exp.alias_(exp.Count(this=exp.Star(), big_int=True), "__rows")]
         query = exp.select(*outputs).from_(aliased(child, "t"), copy=False)
         return query.group_by(*(self.at(value, when) for _, value in node.keys), copy=False)
 

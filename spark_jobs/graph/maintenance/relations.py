@@ -122,6 +122,8 @@ def _table(builder: Builder, node: exp.Table, select: exp.Select, scope: Scope) 
         return child
     if node.db.lower() not in _LAYERS:
         raise _unsupported(node, f"the relation {node.sql()}")
+    if node.alias_column_names:
+        raise _unsupported(node, "a table whose columns are renamed")
     table = f"{node.db}.{node.name}".lower()
     names = _read(builder, node.alias_or_name, select)
     scope.relations[node.alias_or_name.lower()] = names
@@ -141,10 +143,7 @@ def _read(builder: Builder, alias: str, select: exp.Select) -> Mapping[str, str]
 
 
 def _values(builder: Builder, node: exp.Values, scope: Scope) -> Node:
-    alias = node.args.get("alias")
-    names = [one.name for one in alias.columns] if alias else []
-    if not names:
-        raise _unsupported(node, "VALUES without names for its columns")
+    names = node.alias_column_names
     fresh = {name.lower(): builder.names.fresh(name) for name in names}
     scope.relations[node.alias.lower()] = fresh
     bare = node.copy()
@@ -156,9 +155,9 @@ def _values(builder: Builder, node: exp.Values, scope: Scope) -> Node:
 
 def _enter(scope: Scope, node: exp.Expr, outputs: list[tuple[str, str]]) -> None:
     """Register the outputs of a query under an alias, which may rename them."""
-    alias = node.args.get("alias")
-    renamed = [one.name for one in alias.columns] if alias and alias.columns else None
-    names = renamed or [name for name, _ in outputs]
+    names = node.alias_column_names or [name for name, _ in outputs]
+    if len(names) != len(outputs):
+        raise _unsupported(node, "a query of another number of columns than are named")
     scope.relations[node.alias_or_name.lower()] = {
         name.lower(): inner_name for name, (_, inner_name) in zip(names, outputs, strict=True)
     }

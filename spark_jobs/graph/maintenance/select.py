@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from sqlglot import exp
@@ -64,6 +65,15 @@ class _Clauses:
         more = [one for one in (self.having, self.qualify) if one is not None]
         return [*self.outputs, *more, *self.order]
 
+    def each(self, change: Callable[[exp.Expr], exp.Expr]) -> _Clauses:
+        """The clauses with each expression changed."""
+        return _Clauses(
+            [change(one) for one in self.outputs],
+            change(self.having) if self.having is not None else None,
+            change(self.qualify) if self.qualify is not None else None,
+            [change(one) for one in self.order],
+        )
+
 
 def build_select(builder: Builder, select: exp.Select, around: Scope | None) -> Selected:
     """The operators of a SELECT, without LIMIT.
@@ -79,7 +89,9 @@ def build_select(builder: Builder, select: exp.Select, around: Scope | None) -> 
     names = [one.alias_or_name for one in select.selects]
     clauses = _clauses(select, names)
     group = select.args.get("group")
-    if group is not None or any(aggregates(one) for one in clauses.all()):
+    # HAVING makes one group of all rows, also without an aggregate.
+    grouped = group is not None or clauses.having is not None
+    if grouped or any(aggregates(one) for one in clauses.all()):
         # Join scalar subqueries next to aggregates to the groups, not to the rows.
         subquery, clauses = _subqueries(builder, nothing(builder), clauses, scope)
         clauses = _rewritten(clauses, scope, set(subquery.columns))
@@ -99,11 +111,10 @@ def _check_clauses(select: exp.Select) -> None:
     for name in _NOT_FOLLOWED:
         if select.args.get(name):
             raise _unsupported(select, f"the clause {name.upper()}")
-    distinct = select.args.get("distinct")
-    if distinct is not None and distinct.args.get("on"):
-        raise _unsupported(select, "DISTINCT ON")
     if any(one.is_star for one in select.selects):
         raise _unsupported(select, "SELECT * over unknown columns")
+    if any(isinstance(one, exp.Aliases) for one in select.selects):
+        raise _unsupported(select, "a generator of several columns")
     group = select.args.get("group")
     if group is not None and group.args.get("all"):
         raise _unsupported(select, "GROUP BY ALL without a column to group by")
@@ -133,11 +144,7 @@ def _clauses(select: exp.Select, names: list[str]) -> _Clauses:
     by_name = {name.lower(): value for name, value in zip(names, outputs, strict=True)}
     for index, one in enumerate(clauses.order):
         # In Spark integers are positions, and 1e3 is a constant.
-        if (
-            isinstance(one.this, exp.Literal)
-            and not one.this.is_string
-            and one.this.name.isdecimal()
-        ):
+        if one.this.is_int:
             one.set("this", outputs[int(one.this.name) - 1].copy())
         clauses.order[index] = _outputs_replaced(one, by_name)
     if clauses.having is not None:
@@ -177,24 +184,21 @@ def _rewritten(clauses: _Clauses, scope: Scope, known: set[str]) -> _Clauses:
     def rewrite(expression: exp.Expr) -> exp.Expr:
         holder = exp.Paren(this=expression)
         for column in list(holder.find_all(exp.Column)):
-            is_tree = not column.table and column.name in known and scope.own(column) is None
+            is_tree = not column.table and column.name in known
             if isinstance(column.this, exp.Star) or is_tree or _of_window(column, scope):
                 continue
             column.replace(named(scope.resolve(column)))
         return holder.this  # type: ignore[no-any-return]
 
-    return _Clauses(
-        [rewrite(one) for one in clauses.outputs],
-        rewrite(clauses.having) if clauses.having is not None else None,
-        rewrite(clauses.qualify) if clauses.qualify is not None else None,
-        [rewrite(one) for one in clauses.order],
-    )
+    return clauses.each(rewrite)
 
 
 def _of_window(column: exp.Column, scope: Scope) -> bool:
     """Whether a column belongs to the struct of ``window(...)`` in GROUP BY."""
     own = {"window", "session_window"}
-    return scope.own(column) is None and bool({column.table.lower(), column.name.lower()} & own)
+    # A table in front of the name makes it a field of the table's column.
+    free = scope.own(column) is None and not column.db
+    return free and bool({column.table.lower(), column.name.lower()} & own)
 
 
 def _grouped(
@@ -206,9 +210,9 @@ def _grouped(
     *,
     subquery: Node,
 ) -> tuple[Node, _Clauses]:
-    sets = grouping_sets(group)
-    written = [one for part in sets for one in part] if sets else group.expressions if group else []
-    keys = Keys.of(builder, [scope.rewrite(one) for one in written])
+    found = grouping_sets(group)
+    written, sets = found or (group.expressions if group else [], None)
+    keys = Keys.of(builder, [scope.rewrite(one.unnest()) for one in written])
     if keys.windows:
         passed = tuple((column, named(column)) for column in node.columns)
         node = Project(node, (*passed, *keys.windows), multiplies=True)
@@ -218,19 +222,19 @@ def _grouped(
         expression = outside_in(expression, keys.column)
         return aggregate_calls(expression, calls, builder.names)
 
-    clauses = _Clauses(
-        [above(one) for one in clauses.outputs],
-        above(clauses.having) if clauses.having is not None else None,
-        above(clauses.qualify) if clauses.qualify is not None else None,
-        [above(one) for one in clauses.order],
-    )
+    clauses = clauses.each(above)
+    if not keys.named and not calls:
+        count = exp.Count(this=exp.Star(), big_int=True)
+        calls[identity(count)] = (builder.names.fresh("rows"), count)
     by, aggregates_of = tuple(keys.named.values()), tuple(calls.values())
     if sets is None:
         node = Aggregate(node, by, aggregates_of, frozenset(keys.sessions))
     elif keys.sessions:
         raise _unsupported(None, "session_window in grouping sets")
     else:
-        members = [[keys.named[identity(scope.rewrite(one))][0] for one in part] for part in sets]
+        members = [
+            [keys.named[identity(scope.rewrite(one.unnest()))][0] for one in part] for part in sets
+        ]
         node = grouped_by_sets(node, by, members, aggregates_of, builder.names)
     if not isinstance(subquery, Constant):
         if not isinstance(subquery, Join):
@@ -249,7 +253,7 @@ def _windows(builder: Builder, node: Node, clauses: _Clauses) -> tuple[Node, _Cl
     found: dict[tuple[Identity, ...], list[exp.Window]] = {}
     for one in clauses.all():
         for window in one.find_all(exp.Window):
-            parts = tuple(map(identity, window.args.get("partition_by") or ()))
+            parts = tuple(map(identity, window.args["partition_by"]))
             found.setdefault(parts, []).append(window)
     if not found:
         return node, clauses
@@ -263,18 +267,13 @@ def _windows(builder: Builder, node: Node, clauses: _Clauses) -> tuple[Node, _Cl
                 name = called_name(call) if isinstance(call, exp.Func) else ""
                 names[which] = builder.names.fresh(name or "window")
                 functions.append((names[which], window.copy()))
-        partition = tuple(one.copy() for one in windows[0].args.get("partition_by") or ())
+        partition = tuple(one.copy() for one in windows[0].args["partition_by"])
         node = Window(node, partition, tuple(functions))
 
     def replace(part: exp.Expr) -> exp.Expr | None:
         return named(names[identity(part)]) if isinstance(part, exp.Window) else None
 
-    return node, _Clauses(
-        [outside_in(one, replace) for one in clauses.outputs],
-        clauses.having,
-        outside_in(clauses.qualify, replace) if clauses.qualify is not None else None,
-        [outside_in(one, replace) for one in clauses.order],
-    )
+    return node, clauses.each(lambda one: outside_in(one, replace))
 
 
 def _projected(

@@ -42,7 +42,7 @@ def undecided_order(node: Node, proofs: Uniqueness) -> tuple[exp.Expr, ...] | No
         (
             order
             for order, within in found
-            if not proofs.distinguishes_rows(child, within | _columns(map(_value, order)))
+            if not proofs.distinguishes_rows(child, within | _columns(one.this for one in order))
         ),
         None,
     )
@@ -66,11 +66,6 @@ def _by_place(function: exp.Expr) -> bool:
     rows = frame is not None and frame.args.get("kind") == "ROWS"
     whole = frame is not None and frame.args.get("start") == frame.args.get("end") == "UNBOUNDED"
     return (rows and not whole) or isinstance(call, _BY_PLACE)
-
-
-def _value(term: exp.Expr) -> exp.Expr:
-    """The expression that a sort term compares."""
-    return term.this if isinstance(term, exp.Ordered) else term
 
 
 def _columns(expressions: Iterable[exp.Expr]) -> frozenset[str]:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from spark_jobs.graph.functions import called_name
 from spark_jobs.graph.maintenance.algebra import (
     Aggregate,
     Constant,
@@ -201,31 +200,13 @@ def _origins(node: Project) -> Iterator[tuple[str, str]]:
     for name, value in node.outputs:
         if isinstance(value, exp.Column):
             yield name, value.name
-    windows = _windows(node.child)
     for name, value in node.outputs:
-        # All windows of a call have the same length, so that either end identifies them.
-        if isinstance(value, exp.Dot) and value.this.name in windows:
+        # A field of WINDOW in GROUP BY, the only struct without parentheses. All windows of a call
+        # have the same length, so that either end identifies them.
+        if isinstance(value, exp.Dot) and isinstance(value.this, exp.Column):
             yield name, value.this.name
 
 
 def _below(node: Project, by: Columns) -> Columns:
     """The columns of the child that some outputs determine."""
     return frozenset(origin for name, origin in _origins(node) if name in by)
-
-
-def _windows(node: Node) -> Columns:
-    """Columns of an operator that are time windows of fixed length."""
-    match node:
-        case Filter() | TopK() | Window():
-            return _windows(node.child)
-        case Aggregate() | Project():
-            below = _windows(node.child)
-            values = node.outputs if isinstance(node, Project) else node.row_keys
-            return frozenset(
-                name
-                for name, value in values
-                if (isinstance(value, exp.Func) and called_name(value) == "window")
-                or (isinstance(value, exp.Column) and value.name in below)
-            )
-        case _:
-            return frozenset()

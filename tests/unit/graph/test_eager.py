@@ -38,6 +38,11 @@ def test_the_matches_of_each_left_group_are_summed_before_the_join(more: str) ->
     assert tables(SUMS.format(JOIN + more, "u.id, u.name")) == ["state.100"]
 
 
+def test_a_condition_on_the_left_side_does_not_prevent_it() -> None:
+    query = f"SELECT u.id, COUNT(o.at) AS n FROM silver.u AS u {JOIN} WHERE u.id > 1 GROUP BY u.id"
+    assert tables(query) == ["state.100"]
+
+
 @pytest.mark.parametrize(
     "query",
     [
@@ -62,6 +67,11 @@ def test_the_matches_of_each_left_group_are_summed_before_the_join(more: str) ->
 )
 def test_other_groupings_are_not_taken_apart(query: str) -> None:
     assert "state.100" not in tables(query)
+
+
+def test_a_condition_may_read_all_columns_of_the_right_side() -> None:
+    query = f"SELECT u.id, COUNT(o.user_id) AS n FROM silver.u AS u {JOIN} {{}} GROUP BY u.id"
+    assert tables(query.format("AND o.user_id > 1")) == ["state.100"]
 
 
 def test_an_aggregate_that_is_not_stored_leaves_the_grouping_as_it_is() -> None:

@@ -45,6 +45,8 @@ UNLIMITED = (
     JOIN silver.users AS u ON u.user_id = o.user_id""",
     """SELECT u.user_id, o.id FROM silver.users AS u
     LEFT JOIN silver.orders AS o ON o.user_id = u.user_id""",
+    """SELECT u.segment, COUNT(*) AS n FROM silver.orders AS o
+    JOIN silver.users AS u ON u.user_id = o.user_id GROUP BY u.segment""",
     """SELECT o.id, RANK() OVER (PARTITION BY o.user_id ORDER BY o.amount) AS place
     FROM silver.orders AS o""",
     "SELECT o.id, EXPLODE(SEQUENCE(1, o.amount)) AS n FROM silver.orders AS o",

@@ -38,6 +38,11 @@ TOP = "SELECT t.g AS g, COUNT(*) AS n FROM silver.t AS t GROUP BY t.g ORDER BY {
         window("ROW_NUMBER()", "t.a").replace("silver.t", "silver.keyless"),
         # Rows that only the column beside them tells apart.
         f"SELECT t.a AS a, t.b AS b {T} ORDER BY t.a LIMIT 3",
+        # Several rows are made of one of t.
+        (
+            "SELECT s.x AS x, ROW_NUMBER() OVER (PARTITION BY s.g ORDER BY s.id) AS w "
+            f"FROM (SELECT t.id, t.g, EXPLODE(t.xs) AS x {T}) AS s"
+        ),
         # Several rows of t are joined with one of u.
         window("ROW_NUMBER()", "u.uid") + " JOIN silver.u AS u ON u.uid = t.other",
         # Of a row of t without one of u, the key of u is NULL.

@@ -6,7 +6,7 @@ import pytest
 
 from spark_jobs.graph.maintenance.describe import maintenance_of
 
-KEYS = {name: frozenset({"id"}) for name in ("silver.t", "silver.u", "silver.v")}
+KEYS = {name: frozenset({"id"}) for name in ("silver.t", "silver.u", "silver.v", "silver.w")}
 T, U = "silver.t AS t", "silver.u AS u"
 W = "WINDOW(t.at, '5 minutes')"
 SESSION = f"SESSION_{W}"
@@ -16,6 +16,7 @@ TYPES = {
     "silver.t": {"id": "bigint", "uid": "bigint", "x": "bigint", "name": "string", "f": "double"},
     "silver.u": {"id": "bigint", "vid": "int", "x": "bigint", "name": "string", "f": "double"},
     "silver.v": {"id": "int"},
+    "silver.w": {"id": "double"},
 }
 
 
@@ -55,6 +56,17 @@ def joined(on: str, *, kind: str = "JOIN", more: str = "") -> str:
             (),
         ),
         (f"SELECT t.p.start AS s, COUNT(*) AS n FROM {T} GROUP BY t.p", ()),
+        (f"SELECT CAST(t.id AS BOOLEAN) AS a FROM {T}", ()),
+        # Fields with the names of columns.
+        (f"SELECT (t.p).id.x AS x FROM {T} WHERE t.id > 0", ()),
+        (f"SELECT (s.q).e.x AS x FROM (SELECT t.p AS q, t.id AS e FROM {T}) AS s", ()),
+        (
+            (
+                f"SELECT (s.q).e.start AS x FROM (SELECT MAX(t.p) AS q, {W} AS e FROM {T} "
+                f"GROUP BY {W}) AS s"
+            ),
+            (),
+        ),
     ],
 )
 def test_a_key_is_proved_or_none_is_named(query: str, columns: tuple[str, ...]) -> None:
@@ -74,6 +86,8 @@ def test_a_key_is_proved_or_none_is_named(query: str, columns: tuple[str, ...]) 
         # Between types, several values may equal one.
         (joined("u.id = t.name"), ("a", "b")),
         (joined("u.id = t.f"), ("a", "b")),
+        # 0.0 equals -0.0.
+        (f"SELECT t.id AS a, w.id AS b FROM {T} JOIN silver.w AS w ON w.id = t.f", ("a", "b")),
         (joined("u.id = t.uid", more="JOIN silver.v AS v ON v.id = u.x"), ()),
     ],
 )
