@@ -33,6 +33,7 @@ from spark_jobs.graph.manifest import GoldEntry, Parts, SourceEntry
 from spark_jobs.graph.parsing import SqlText
 from spark_jobs.graph.parts import parts_of
 from spark_jobs.graph.resolve import Schemas, resolve, unresolved
+from spark_jobs.graph.revised_forms import revised_forms
 from spark_jobs.graph.sql import table_nodes
 from spark_jobs.graph.table_layout import check_layout, layout_columns
 from spark_jobs.names import Layer, TableName
@@ -125,6 +126,7 @@ def compile_gold(
             )
         )
     known = _types_read(query, {str(table): schemas.get(table, {}) for table in inputs})
+    more = (*_partitions(partitions), *revised_forms(resolved.tree))
     return GoldEntry(
         name=definition.name,
         description=header.description.strip(),
@@ -148,8 +150,8 @@ def compile_gold(
         query=query,
         inputs=tuple(str(table) for table in inputs),
         columns=columns,
-        fingerprint=fingerprint_of(without_aliases(canonical), known, *_partitions(partitions)),
-        parts=_parts(query, known, partitions) if maintenance.key else None,
+        fingerprint=fingerprint_of(without_aliases(canonical), known, *more),
+        parts=_parts(query, known, more) if maintenance.key else None,
         deterministic=True,
         reads_clock=reads_clock(tree),
         file=definition.file,
@@ -158,15 +160,13 @@ def compile_gold(
 
 
 def _parts(
-    query: str, types: Mapping[str, Mapping[str, str]], partitions: tuple[str, ...]
+    query: str, types: Mapping[str, Mapping[str, str]], more: tuple[str, ...]
 ) -> Parts | None:
     """The digests of a view; other partitions need all of its rows, as other rows do."""
     parts = parts_of(query, types)
-    if parts is None or not partitions:
+    if parts is None or not more:
         return parts
-    return parts.model_copy(
-        update={"rows": fingerprint_of(parts.rows, {}, *_partitions(partitions))}
-    )
+    return parts.model_copy(update={"rows": fingerprint_of(parts.rows, {}, *more)})
 
 
 def _partitions(columns: tuple[str, ...]) -> tuple[str, ...]:

@@ -52,7 +52,7 @@ EAGER = "__eager"
 _BEFORE_A_JOIN = 100
 # Spark's sum of decimal(p,s) has p + 10 digits. Its quotient by a BIGINT has all s + 4 places
 # for p up to 24; of longer ones Spark gives decimal places away to the digits before the point.
-_LONGEST_MEAN = 24
+LONGEST_MEAN = 24
 _DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
 
 
@@ -318,6 +318,10 @@ def _value(
     if argument is None:
         return named(prefix + COUNT)
     stored = STORED.get(type(call))
+    kind = _kind(argument, kinds) if isinstance(call, exp.Avg) else ""
+    if kind == "bigint":
+        # Spark adds these up as DOUBLE, which does not overflow.
+        argument = exp.cast(argument, "decimal(20,0)")
     if stored is not None and not _is_stored(call, argument, kinds):
         return None
     which = identity(argument)
@@ -330,7 +334,7 @@ def _value(
         return present
     value: exp.Expr = named(prefix + known.column(stored))
     if isinstance(call, exp.Avg):
-        value = _mean(value, present.copy(), _kind(argument, kinds))
+        value = _mean(value, present.copy(), kind)
     none = exp.EQ(this=present, expression=exp.Literal.number(0))
     return exp.func("IF", none, exp.null(), value)
 
@@ -352,7 +356,7 @@ def _has_exact_mean(kind: str) -> bool:
     decimal = _DECIMAL.fullmatch(kind)
     if decimal is None:
         return is_exact_type(kind)
-    return int(decimal[1]) <= _LONGEST_MEAN
+    return int(decimal[1]) <= LONGEST_MEAN
 
 
 def _kind(argument: exp.Expr, kinds: Mapping[str, str]) -> str:

@@ -1,0 +1,59 @@
+"""Forms of SQL that an earlier release maintained with other rows, or with other stored state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sqlglot import exp
+
+from spark_jobs.graph.maintenance.states import LONGEST_MEAN
+
+_CHOICES = (exp.Coalesce, exp.If, exp.Case, exp.Greatest, exp.Least)
+_ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod)
+
+
+def revised_forms(query: exp.Query) -> tuple[str, ...]:
+    """The names of the forms that a query has; they are part of its fingerprint.
+
+    So the next refresh of a view with such a form computes it in full, and other views are not
+    computed again.
+
+    Args:
+        query: qualified, with types.
+    """
+    return tuple(sorted({form for node in query.walk() for form in _forms(node)}))
+
+
+def _forms(node: exp.Expr) -> Iterator[str]:
+    if isinstance(node, exp.Rollup | exp.Cube | exp.GroupingSets):
+        yield "grouping sets"
+    if isinstance(node, exp.Select) and node.args.get("having") and not node.args.get("group"):
+        yield "having without groups"
+    if isinstance(node, exp.Avg) and _has_long_mean(node.this.type):
+        yield "mean of long numbers"
+    if isinstance(node, exp.Extract):
+        yield "extract"
+    if isinstance(node, (*_CHOICES, *_ARITHMETIC)) and _mixes_decimals(node):
+        yield "mixed decimals"
+
+
+def _has_long_mean(kind: exp.DataType | None) -> bool:
+    if kind is None or not kind.is_type(exp.DType.DECIMAL):
+        return kind is not None and kind.is_type(exp.DType.BIGINT)
+    return bool(kind.expressions) and int(kind.expressions[0].name) > LONGEST_MEAN
+
+
+def _mixes_decimals(node: exp.Expr) -> bool:
+    """Whether the type was taken to be that of the first decimal, or of a number with a point."""
+    if isinstance(node, _ARITHMETIC):
+        sides = (node.this, node.expression)
+        literal = any(isinstance(one, exp.Literal) and "." in one.name for one in sides)
+        return literal and not all(one.is_type(exp.DType.DECIMAL) for one in sides)
+    if isinstance(node, exp.Case):
+        values = [*(one.args["true"] for one in node.args["ifs"]), node.args.get("default")]
+    elif isinstance(node, exp.If):
+        values = [node.args["true"], node.args.get("false")]
+    else:
+        values = [node.this, *node.expressions]
+    decimals = [one.type for one in values if one and one.is_type(exp.DType.DECIMAL)]
+    return bool(decimals) and node.type != decimals[0]

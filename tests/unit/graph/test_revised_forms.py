@@ -1,0 +1,44 @@
+"""Views that an earlier release maintained otherwise have another fingerprint."""
+
+from __future__ import annotations
+
+import pytest
+
+from spark_jobs.graph.dialect import parse
+from spark_jobs.graph.parsing import SqlText
+from spark_jobs.graph.resolve import resolve
+from spark_jobs.graph.revised_forms import revised_forms
+from spark_jobs.names import TableName
+
+COLUMNS = {
+    "k": "int",
+    "big": "bigint",
+    "m": "decimal(8,2)",
+    "n": "decimal(10,4)",
+    "at": "timestamp",
+}
+SCHEMAS = {TableName.parse("silver.t"): {**COLUMNS, "long": "decimal(30,2)"}}
+
+
+@pytest.mark.parametrize(
+    ("outputs", "forms"),
+    [
+        ("t.k, COUNT(*) AS v FROM silver.t AS t GROUP BY t.k WITH ROLLUP", ("grouping sets",)),
+        ("1 AS v FROM silver.t AS t HAVING TRUE", ("having without groups",)),
+        ("AVG(t.big) AS v FROM silver.t AS t", ("mean of long numbers",)),
+        ("AVG(t.long) AS v FROM silver.t AS t", ("mean of long numbers",)),
+        ("SUM(COALESCE(t.m, t.n)) AS v FROM silver.t AS t", ("mixed decimals",)),
+        ("CASE WHEN t.k > 1 THEN t.m ELSE t.big END AS v FROM silver.t AS t", ("mixed decimals",)),
+        ("SUM(t.k * 0.5) AS v FROM silver.t AS t", ("mixed decimals",)),
+        ("EXTRACT(SECOND FROM t.at) AS v FROM silver.t AS t", ("extract",)),
+        # The type is that of the first decimal.
+        ("COALESCE(SUM(t.m), 0) AS v FROM silver.t AS t", ()),
+        ("IF(t.k > 1, t.n, t.m) AS v, t.m * 0.5 AS w FROM silver.t AS t", ()),
+        ("t.k, AVG(t.m) AS v, AVG(t.k) AS w FROM silver.t AS t GROUP BY t.k HAVING TRUE", ()),
+    ],
+)
+def test_forms_with_other_rows_or_state_are_found(outputs: str, forms: tuple[str, ...]) -> None:
+    sql = f"SELECT {outputs}"
+    resolved = resolve(parse(sql), SCHEMAS, SqlText("query", sql), "query")
+    assert resolved.problems == ()
+    assert revised_forms(resolved.tree) == forms
