@@ -399,7 +399,7 @@ RULES: dict[str, tuple[MaintenanceStrategy, str]] = {
     ),
     "SUM without its key": (KEPT, "SELECT SUM(a.y) AS total FROM silver.a AS a GROUP BY a.k"),
     "AVG": (KEPT, "SELECT a.k, AVG(a.y) AS mean FROM silver.a AS a GROUP BY a.k"),
-    "AVG of whole numbers whose sum is not one": (
+    "AVG of large whole numbers": (
         KEPT,
         (
             "SELECT a.k, AVG(CAST(a.y AS BIGINT) * 1000000000000000000) AS mean "

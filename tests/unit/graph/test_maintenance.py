@@ -510,3 +510,18 @@ def test_a_mean_that_needs_more_digits_than_a_quotient_has_is_computed_again(kin
     types = {"silver.a": {"k": "int", "x": kind}}
     query = "SELECT a.k, AVG(a.x) AS m FROM silver.a AS a GROUP BY a.k"
     assert maintenance_of(query, types=types)[0].rule == "affected_group_recompute"
+
+
+def test_the_sum_for_a_mean_of_a_bigint_does_not_overflow() -> None:
+    types = {"silver.a": {"k": "int", "x": "bigint"}}
+    query = "SELECT a.k, AVG(a.x) AS m, SUM(a.x) AS s FROM silver.a AS a GROUP BY a.k"
+    assert dict(state_columns(query, types)["state.0"]) == {
+        "k0": "k",
+        "n": "COUNT(*)",
+        "nn0": "COUNT(CAST(x AS DECIMAL(20, 0)))",
+        "sum0": "SUM(CAST(x AS DECIMAL(20, 0)))",
+        "nn1": "COUNT(x)",
+        "sum1": "SUM(x)",
+    }
+    found, _ = maintenance_of(query, types=types)
+    assert found.rule == "aggregate_state"
