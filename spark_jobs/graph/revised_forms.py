@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
-from spark_jobs.graph.maintenance.states import LONGEST_MEAN
+from spark_jobs.graph.maintenance.exact_sums import LONGEST_MEAN, has_exact_negative
 
 _CHOICES = (exp.Coalesce, exp.If, exp.Case, exp.Greatest, exp.Least)
 _ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod)
@@ -31,10 +31,16 @@ def _forms(node: exp.Expr) -> Iterator[str]:
         yield "having without groups"
     if isinstance(node, exp.Avg) and _has_long_mean(node.this.type):
         yield "mean of long numbers"
+    if isinstance(node, exp.Sum) and not has_exact_negative(_text(node.this.type)):
+        yield "sum of long numbers"
     if isinstance(node, exp.Extract):
         yield "extract"
     if isinstance(node, (*_CHOICES, *_ARITHMETIC)) and _mixes_decimals(node):
         yield "mixed decimals"
+
+
+def _text(kind: exp.DataType | None) -> str:
+    return "" if kind is None else kind.sql("spark").lower()
 
 
 def _has_long_mean(kind: exp.DataType | None) -> bool:

@@ -19,7 +19,9 @@ from spark_jobs.graph.last_step import DeleteInsert, MergeByKey
 from spark_jobs.storage.rows import RowChange
 from tests.properties.tables import EXACT_TYPES, Multiset, Row, Rows, Types, plain, values_query
 
-TYPES = EXACT_TYPES["silver.b"]
+# Under names that the SQL of a change could have for columns of its own.
+NAMES = ("here", "fewer", "copies", "copy", "p", "f")
+TYPES = dict(zip(NAMES, EXACT_TYPES["silver.b"].values(), strict=True))
 HISTORIES = 40
 
 
@@ -87,7 +89,7 @@ def check_keyed(duck: Duck, seed: int) -> None:
     change = Counter(after)
     change.subtract(before)
     rows = duck.fetch(keyed(weighted(change), TYPES))
-    by_key = MergeByKey(("k", "x", "z", "t", "m", "s"))
+    by_key = MergeByKey(NAMES)
     found = change_here(rows, kinds=TYPES, step=by_key, spark=no_spark)
     assert applied(before, found) == after
     assert found.step == by_key
@@ -119,7 +121,7 @@ def check_faults(duck: Duck) -> None:
     with pytest.raises(NotTranslatedError, match="missing"):
         keyed(weighted(Counter()), {**TYPES, "missing": "int"})
     with pytest.raises(NotTranslatedError):
-        keyed(weighted(Counter()), {**TYPES, "k": "array<int>"})
+        keyed(weighted(Counter()), {**TYPES, "here": "array<int>"})
 
 
 def test_a_change_of_a_table_without_a_key_is_staged(duck: Duck) -> None:

@@ -141,6 +141,14 @@ EXPRESSIONS = (
     "CAST(0.000000000000000000000000000001 AS DECIMAL(38,30)) > 0",
     "COALESCE(CAST(i AS DECIMAL(38,0)), wide)",
     "CAST(0.01 AS DECIMAL(38,38)) * t",
+    # It is compared as 1 of one digit, which leaves the other its thirtieth place.
+    "NULLIF(CAST(1.000000000000000000000000000001 AS DECIMAL(38,30)), 1)",
+    # As any INT, since Spark gives the value a name.
+    "NULLIF(1, CAST(1.000000000000000000000000000001 AS DECIMAL(38,30)))",
+    "1 BETWEEN CAST(1.000000000000000000000000000001 AS DECIMAL(38,30)) AND 2",
+    "YEAR(at - INTERVAL '3000' YEAR)",
+    "at IN ('1970-01-01', '2024-03-31 01:00:00')",
+    "w LIKE ''",
 )
 MOVED = tuple(
     f"{a} {sign} INTERVAL '{count}' {unit}"
@@ -170,6 +178,9 @@ AGGREGATES = (
     "AVG(i)",
     "AVG(t)",
     "AVG(wide)",
+    # With all digits behind the point, unlike a quotient.
+    "AVG(CAST(e AS DECIMAL(36,4)))",
+    "AVG(CAST(e AS DECIMAL(38,5)))",
     "MIN(c)",
     "MAX(w)",
     "MIN(day)",
@@ -242,6 +253,7 @@ FAILING = (
     "1 / t",
     "d / t",
     "CAST(l AS INT)",
+    "-(CAST(-128 AS TINYINT))",
     "IF(i > 2, RAISE_ERROR('no'), i)",
     "COALESCE(t, RAISE_ERROR(c))",
 )
@@ -293,6 +305,14 @@ REFUSED = (
     "SELECT DATE_TRUNC('DAY', day) AS v FROM edges",
     "SELECT DATE_TRUNC('MILLISECOND', at) AS v FROM edges",
     "SELECT -c AS v FROM edges",
+    # Spark rounds them to 34 digits.
+    "SELECT -wide AS v FROM edges",
+    "SELECT ABS(wide) AS v FROM edges",
+    # Spark refuses these.
+    "SELECT GREATEST(day, '2024-01-01') AS v FROM edges",
+    "SELECT at > '2024-01-01 24:00:00' AS v FROM edges",
+    "SELECT 0.123456789012345678901234567890123456789 AS v FROM edges",
+    "SELECT w LIKE 1 AS v FROM edges",
     "SELECT d / (f + 7) AS v FROM edges",
     "SELECT CAST(NULL AS MAP<INT, INT>) AS v FROM edges",
     "SELECT CAST(c AS DATE) AS v FROM edges",
@@ -314,7 +334,11 @@ REFUSED = (
     "SELECT DATEDIFF(DAY, at, TIMESTAMP'2024-03-01 01:00:00') AS v FROM edges",
 )
 # What only Spark can compute of these values.
-BEYOND = ("AVG(l * 10000000)",)
+BEYOND = (
+    "AVG(l * 10000000)",
+    "CAST(day + INTERVAL '1' DAY AS STRING)",
+    "CAST(day - INTERVAL '1' YEAR AS STRING)",
+)
 
 
 def select(expressions: tuple[str, ...], rest: str) -> str:

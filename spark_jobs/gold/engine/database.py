@@ -231,5 +231,9 @@ def _select(files: Sequence[str], weight: str, *, columns: Columns) -> str:
 
 
 def _reader(files: Sequence[str]) -> str:
-    """Read files of one table; a column that a file lacks is NULL."""
-    return f"read_parquet([{', '.join(map(text_of, files))}], union_by_name = true)"
+    """Read files of one table; a column that a file lacks is NULL.
+
+    Statistics of other writers leave NaN out, so that a filter could skip its rows.
+    """
+    paths = ", ".join(map(text_of, files))
+    return f"read_parquet([{paths}], union_by_name = true, can_have_nan = true)"

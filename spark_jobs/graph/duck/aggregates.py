@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from spark_jobs.graph.dialect import to_sql
 from spark_jobs.graph.duck.errors import NotTranslatedError
-from spark_jobs.graph.duck.kinds import BIGINT, BOOLEAN, DOUBLE, Kind, decimal
+from spark_jobs.graph.duck.kinds import BIGINT, BOOLEAN, DOUBLE, Kind
 from spark_jobs.graph.duck.typed import Typed, converted, divided
 
 Translate = Callable[[exp.Expr], Typed]
@@ -86,7 +86,9 @@ def _mean(value: Typed, distinct: str, where: str) -> Typed:
     count = Typed(f"count({distinct}{value.sql}){where}", BIGINT)
     if value.kind.is_decimal:
         total = _sum(value, distinct, where)
-        kind = decimal(value.kind.precision + 4, value.kind.scale + 4)
+        # Unlike in arithmetic, digits behind the point are kept.
+        sizes = (value.kind.precision, value.kind.scale)
+        kind = Kind("decimal", *(min(one + 4, _MOST_DIGITS) for one in sizes))
         mean = divided(total, count, kind)
         return Typed(f"(CASE WHEN {count.sql} = 0 THEN NULL ELSE {mean.sql} END)", kind)
     if not value.kind.is_integer:

@@ -8,8 +8,16 @@ from sqlglot import exp
 
 from spark_jobs.graph.dialect import to_sql
 from spark_jobs.graph.duck.errors import NotTranslatedError
-from spark_jobs.graph.duck.kinds import DATE, INT, STRING, TIMESTAMP, TIMESTAMP_NTZ
-from spark_jobs.graph.duck.typed import Typed, in_common
+from spark_jobs.graph.duck.kinds import (
+    DATE,
+    INT,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    common_kind,
+    has_exact_negative,
+)
+from spark_jobs.graph.duck.typed import Typed, exact_literal, in_common
 
 Translate = Callable[[exp.Expr], Typed]
 Rule = Callable[[exp.Expr, Translate], Typed]
@@ -33,14 +41,18 @@ def _coalesce(node: exp.Expr, typed: Translate) -> Typed:
 
 
 def _nullif(node: exp.Expr, typed: Translate) -> Typed:
-    first = typed(node.this)
-    left, right = in_common([first, typed(node.expression)])
+    first, other = typed(node.this), typed(node.expression)
+    # Spark compares with a name of the first value, which is no literal then.
+    left, right = in_common([first, exact_literal(other) if first.kind.is_decimal else other])
     return Typed(f"(CASE WHEN {left.sql} = {right.sql} THEN NULL ELSE {first.sql} END)", first.kind)
 
 
 def _of_several(word: str) -> Rule:
     def rule(node: exp.Expr, typed: Translate) -> Typed:
-        values = in_common([typed(one) for one in (node.this, *node.expressions)])
+        values = [typed(one) for one in (node.this, *node.expressions)]
+        # Unlike elsewhere, Spark refuses a string beside a date.
+        common_kind(one.kind for one in values)
+        values = in_common(values)
         if not values[0].kind.is_compared:
             raise NotTranslatedError(f"{word} of {values[0].kind}")
         return Typed(f"{word}({', '.join(one.sql for one in values)})", values[0].kind)
@@ -50,7 +62,7 @@ def _of_several(word: str) -> Rule:
 
 def _absolute(node: exp.Expr, typed: Translate) -> Typed:
     value = typed(node.this)
-    if not value.kind.is_exact:
+    if not has_exact_negative(value.kind):
         raise NotTranslatedError(f"abs of {value.kind}")
     return Typed(f"abs({value.sql})", value.kind)
 
@@ -63,7 +75,10 @@ def _part(unit: str, value: Typed) -> Typed:
     )
     if unit not in _PARTS or value.kind not in kinds:
         raise NotTranslatedError(f"the {unit} of {value.kind}")
-    return Typed(f"CAST({unit.lower()}({value.sql}) AS INTEGER)", INT)
+    # Of a moment with a zone, the year counts from 1 before Christ as well.
+    zoned = unit == "YEAR" and value.kind == TIMESTAMP
+    inner = f"CAST({value.sql} AS TIMESTAMP)" if zoned else value.sql
+    return Typed(f"CAST({unit.lower()}({inner}) AS INTEGER)", INT)
 
 
 def _named_part(unit: str) -> Rule:

@@ -18,6 +18,7 @@ from spark_jobs.graph.duck.kinds import (
     NULL,
     STRING,
     Kind,
+    has_exact_negative,
     kind_of,
     product_of,
     quotient_of,
@@ -106,11 +107,7 @@ class Expressions:
             case exp.Is():
                 return self._is(node)
             case exp.Between():
-                # Like Spark: each bound is compared in a common type of its own.
-                low = exp.GTE(this=node.this.copy(), expression=node.args["low"].copy())
-                high = exp.LTE(this=node.this.copy(), expression=node.args["high"].copy())
-                sides = [self._compared(low, ">=").sql, self._compared(high, "<=").sql]
-                return Typed(f"({' AND '.join(sides)})", BOOLEAN)
+                return self._between(node)
             case exp.In():
                 return self._in(node)
             case exp.Like():
@@ -156,20 +153,29 @@ class Expressions:
     def _condition(self, node: exp.Expr) -> Typed:
         return converted(self.typed(node), BOOLEAN)
 
+    def _between(self, node: exp.Between) -> Typed:
+        value = self.typed(node.this)
+        if value.kind.is_number:
+            # Spark compares a name of the value, which is no literal then.
+            value = Typed(value.sql, value.kind)
+        # Like Spark: each bound is compared in a common type of its own.
+        sides = [
+            _compared(value, self.typed(node.args[bound]), word).sql
+            for bound, word in (("low", ">="), ("high", "<="))
+        ]
+        return Typed(f"({' AND '.join(sides)})", BOOLEAN)
+
     def _compared(self, node: exp.Expr, word: str) -> Typed:
-        values = [self.typed(node.this), self.typed(node.expression)]
-        if any(one.kind.is_decimal for one in values):
-            values = [exact_literal(one) for one in values]
-        left, right = in_common(values)
-        return Typed(f"({left.sql} {word} {right.sql})", BOOLEAN)
+        return _compared(self.typed(node.this), self.typed(node.expression), word)
 
     def _negative(self, node: exp.Neg) -> Typed:
         if (literal := _number(node.this, "-")) is not None:
             return literal
         value = self.typed(node.this)
-        if not value.kind.is_number:
+        if value.kind != DOUBLE and not has_exact_negative(value.kind):
             raise NotTranslatedError(f"minus {value.kind}")
-        return Typed(f"(- {value.sql})", value.kind)
+        # Of a constant, DuckDB's result may have a wider type.
+        return Typed(f"CAST(- {value.sql} AS {value.kind.in_duckdb})", value.kind)
 
     def _arithmetic(self, node: exp.Expr) -> Typed:
         if isinstance(node.expression, exp.Interval) and not isinstance(node, exp.Mul):
@@ -224,7 +230,8 @@ class Expressions:
 
     def _like(self, node: exp.Like) -> Typed:
         value, pattern = self.typed(node.this), self.typed(node.expression)
-        if value.kind != STRING or pattern.literal is None or "\\" in pattern.literal:
+        texts = {value.kind, pattern.kind} == {STRING}
+        if not texts or pattern.literal is None or "\\" in pattern.literal:
             raise NotTranslatedError(to_sql(node))
         word = "NOT LIKE" if node.args.get("negate") else "LIKE"
         return Typed(f"({value.sql} {word} {pattern.sql})", BOOLEAN)
@@ -238,6 +245,14 @@ class Expressions:
             f"WHEN {when} THEN {then.sql}" for when, then in zip(conditions, given, strict=True)
         )
         return Typed(f"(CASE {whens} ELSE {other.sql} END)", other.kind)
+
+
+def _compared(left: Typed, right: Typed, word: str) -> Typed:
+    values = [left, right]
+    if any(one.kind.is_decimal for one in values):
+        values = [exact_literal(one) for one in values]
+    left, right = in_common(values)
+    return Typed(f"({left.sql} {word} {right.sql})", BOOLEAN)
 
 
 def _number(node: exp.Expr, sign: str = "") -> Typed | None:

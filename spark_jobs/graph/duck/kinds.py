@@ -15,6 +15,8 @@ from spark_jobs.graph.type_agreement import agreement
 _MOST_DIGITS = 38
 # Minimum scale of a result that would need more than 38 digits.
 _LEAST_SCALE = 6
+# Digits that Spark keeps when it negates a decimal.
+_MOST_NEGATED = 34
 _DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(\d+)\s*\)")
 # Integer types from the narrowest, with their digits as a decimal.
 _INTEGERS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
@@ -78,6 +80,15 @@ class Kind:
 BOOLEAN, INT, BIGINT, DOUBLE = Kind("boolean"), Kind("int"), Kind("bigint"), Kind("double")
 STRING, DATE, TIMESTAMP, NULL = Kind("string"), Kind("date"), Kind("timestamp"), Kind("null")
 TIMESTAMP_NTZ = Kind("timestamp_ntz")
+
+
+def has_exact_negative(kind: Kind) -> bool:
+    """Whether Spark negates all values of an exact type exactly: it rounds to 34 digits.
+
+    >>> has_exact_negative(INT), has_exact_negative(Kind("decimal", 38, 2))
+    (True, False)
+    """
+    return kind.is_integer or (kind.is_decimal and kind.precision <= _MOST_NEGATED)
 
 
 def kind_of(text: str) -> Kind | None:

@@ -39,22 +39,23 @@ def unkeyed(change: Translated, types: Mapping[str, str], published: str) -> str
     of_fewer = ", ".join(f"f.{quoted(name)}" for name in types)
     same = " AND ".join(f"f.{quoted(n)} IS NOT DISTINCT FROM p.{quoted(n)}" for n in types)
     lacking = _fault("a row to delete is not there")
-    each = "unnest(generate_series(1::BIGINT, copies))"
+    each = "unnest(generate_series(1::BIGINT, __copies))"
     return (
         f"WITH change AS ({change.typed_as(types, WEIGHT)}),"
-        f" counted AS (SELECT {of_fewer}, f.{WEIGHT} AS fewer, count(p.here) AS here"
+        f" counted AS (SELECT {of_fewer}, f.{WEIGHT} AS __fewer, count(p.__here) AS __here"
         f" FROM (FROM change WHERE {WEIGHT} < 0) AS f"
-        f" LEFT JOIN (SELECT *, 1 AS here FROM {quoted(published.lower())}) AS p ON {same}"
+        f" LEFT JOIN (SELECT *, 1 AS __here FROM {quoted(published.lower())}) AS p ON {same}"
         f" GROUP BY ALL),"
         f" moved AS ("
         f"SELECT {names}, '{DELETE}' AS {OPERATION},"
-        f" CASE WHEN here + fewer >= 0 THEN here ELSE CAST({lacking} AS BIGINT) END AS copies"
+        f" CASE WHEN __here + __fewer >= 0 THEN __here"
+        f" ELSE CAST({lacking} AS BIGINT) END AS __copies"
         f" FROM counted"
-        f" UNION ALL SELECT {names}, '{INSERT}', CAST(here + fewer AS BIGINT)"
-        f" FROM counted WHERE here + fewer > 0"
+        f" UNION ALL SELECT {names}, '{INSERT}', CAST(__here + __fewer AS BIGINT)"
+        f" FROM counted WHERE __here + __fewer > 0"
         f" UNION ALL SELECT {names}, '{INSERT}', CAST({WEIGHT} AS BIGINT)"
         f" FROM change WHERE {WEIGHT} > 0)"
-        f" SELECT {names}, {OPERATION} FROM (SELECT *, {each} AS copy FROM moved) AS m"
+        f" SELECT {names}, {OPERATION} FROM (SELECT *, {each} AS __copy FROM moved) AS m"
     )
 
 

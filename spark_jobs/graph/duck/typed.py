@@ -26,7 +26,9 @@ MACRO = (
     " * ((2::HUGEINT * abs(n) + abs(d)) // (2::HUGEINT * abs(d)))"
 )
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
-_TIMESTAMP = re.compile(r"\d{4}-\d{2}-\d{2}( \d{2}:\d{2}:\d{2}(\.\d{1,6})?(\+00:00)?)?")
+# DuckDB reads 24:00:00 as the next day.
+_TIMESTAMP = re.compile(r"\d{4}-\d{2}-\d{2}( ([01]\d|2[0-3]):\d{2}:\d{2}(\.\d{1,6})?(\+00:00)?)?")
+_MOST_DIGITS = 38
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,8 @@ def number(text: str) -> Typed:
     elif re.fullmatch(r"-?\d*\.\d*", text) and re.search(r"\d", text):
         whole, _, behind = text.lstrip("-").partition(".")
         digits = len(whole.lstrip("0")) + len(behind)
+        if digits > _MOST_DIGITS:
+            raise NotTranslatedError(f"a number of {digits} digits")
         kind = decimal(max(digits, 1), len(behind))
     else:
         raise NotTranslatedError(f"the number {text}")
@@ -106,7 +110,13 @@ def converted(value: Typed, kind: Kind) -> Typed:
     if not _cast_agrees(value.kind, kind):
         raise NotTranslatedError(f"a conversion of {value.kind} to {kind}")
     inner = f"trunc({value.sql})" if value.kind.is_decimal and kind.is_integer else value.sql
-    return Typed(f"CAST({inner} AS {kind.in_duckdb})", kind)
+    cast = f"CAST({inner} AS {kind.in_duckdb})"
+    if (value.kind, kind) == (DATE, STRING):
+        # Of other years, the engines write the text differently: +10000-01-01, 0001-01-01 (BC).
+        usual = f"{value.sql} BETWEEN DATE '0001-01-01' AND DATE '9999-12-31'"
+        fault = "error('the text of a date beyond the years 1 to 9999')"
+        cast = f"(CASE WHEN NOT {usual} THEN {fault} ELSE {cast} END)"
+    return Typed(cast, kind)
 
 
 def _cast_agrees(source: Kind, target: Kind) -> bool:
@@ -125,7 +135,7 @@ def _read(text: str, kind: Kind) -> Typed:
     if kind == DATE and _DATE.fullmatch(text):
         return Typed(f"DATE {text_of(text)}", kind)
     if kind == TIMESTAMP and _TIMESTAMP.fullmatch(text):
-        moment = text.removesuffix("+00:00")
+        moment = text.removesuffix("+00:00") if ":" in text else f"{text} 00:00:00"
         return Typed(f"TIMESTAMPTZ {text_of(f'{moment}+00')}", kind)
     raise NotTranslatedError(f"the text {text!r} as {kind}")
 

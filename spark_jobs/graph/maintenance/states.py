@@ -35,11 +35,11 @@ from spark_jobs.graph.maintenance.column_types import (
     column_types,
     expression_types,
     is_exact,
-    is_exact_type,
     is_ordered,
 )
 from spark_jobs.graph.maintenance.distinct import apart
 from spark_jobs.graph.maintenance.eager import eager
+from spark_jobs.graph.maintenance.exact_sums import has_exact_mean, has_exact_negative
 from spark_jobs.graph.maintenance.relation import COUNT
 from spark_jobs.graph.maintenance.scope import named
 from spark_jobs.graph.maintenance.terms import STORED, Stored, Term, extremes_of
@@ -50,9 +50,6 @@ EAGER = "__eager"
 # Added to the number of state that is computed before a join. A release without it has another
 # table under the number itself, and all others under the same numbers.
 _BEFORE_A_JOIN = 100
-# Spark's sum of decimal(p,s) has p + 10 digits. Its quotient by a BIGINT has all s + 4 places
-# for p up to 24; of longer ones Spark gives decimal places away to the digits before the point.
-LONGEST_MEAN = 24
 _DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
 
 
@@ -344,19 +341,13 @@ def _is_stored(call: exp.Expr, argument: exp.Expr, kinds: Mapping[str, str]) -> 
     exact = is_exact(argument, kinds)
     match call:
         case exp.Avg():
-            return exact and _has_exact_mean(_kind(argument, kinds))
+            return exact and has_exact_mean(_kind(argument, kinds))
+        case exp.Sum():
+            return exact and has_exact_negative(_kind(argument, kinds))
         case exp.Min() | exp.Max():
             return exact or is_ordered(_kind(argument, kinds))
         case _:
             return exact
-
-
-def _has_exact_mean(kind: str) -> bool:
-    """Whether a quotient of a sum of this type has all digits of AVG; see ``_mean``."""
-    decimal = _DECIMAL.fullmatch(kind)
-    if decimal is None:
-        return is_exact_type(kind)
-    return int(decimal[1]) <= LONGEST_MEAN
 
 
 def _kind(argument: exp.Expr, kinds: Mapping[str, str]) -> str:

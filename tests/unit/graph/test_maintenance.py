@@ -525,3 +525,20 @@ def test_the_sum_for_a_mean_of_a_bigint_does_not_overflow() -> None:
     }
     found, _ = maintenance_of(query, types=types)
     assert found.rule == "aggregate_state"
+
+
+@pytest.mark.parametrize(
+    ("kind", "rule"),
+    [
+        ("decimal(37,18)", "aggregate_state"),
+        ("decimal(38,6)", "aggregate_state"),
+        ("decimal(38,18)", "affected_group_recompute"),
+    ],
+)
+def test_a_sum_is_stored_of_values_whose_negative_has_all_their_digits(
+    kind: str, rule: str
+) -> None:
+    """In Spark, ``0 - x`` is a decimal(38,17) if x is a decimal(38,18)."""
+    types = {"silver.a": {"k": "int", "x": kind}}
+    query = "SELECT a.k, SUM(a.x) AS m FROM silver.a AS a GROUP BY a.k"
+    assert maintenance_of(query, types=types)[0].rule == rule

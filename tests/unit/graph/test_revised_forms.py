@@ -16,8 +16,9 @@ COLUMNS = {
     "m": "decimal(8,2)",
     "n": "decimal(10,4)",
     "at": "timestamp",
+SCHEMAS = {
+    TableName.parse("silver.t"): {**COLUMNS, "long": "decimal(30,2)", "longest": "decimal(38,8)"}
 }
-SCHEMAS = {TableName.parse("silver.t"): {**COLUMNS, "long": "decimal(30,2)"}}
 
 
 @pytest.mark.parametrize(
@@ -27,6 +28,7 @@ SCHEMAS = {TableName.parse("silver.t"): {**COLUMNS, "long": "decimal(30,2)"}}
         ("1 AS v FROM silver.t AS t HAVING TRUE", ("having without groups",)),
         ("AVG(t.big) AS v FROM silver.t AS t", ("mean of long numbers",)),
         ("AVG(t.long) AS v FROM silver.t AS t", ("mean of long numbers",)),
+        ("SUM(t.longest) AS v FROM silver.t AS t", ("sum of long numbers",)),
         ("SUM(COALESCE(t.m, t.n)) AS v FROM silver.t AS t", ("mixed decimals",)),
         ("CASE WHEN t.k > 1 THEN t.m ELSE t.big END AS v FROM silver.t AS t", ("mixed decimals",)),
         ("SUM(t.k * 0.5) AS v FROM silver.t AS t", ("mixed decimals",)),

@@ -64,3 +64,11 @@ def test_a_table_that_is_recreated_is_another(tmp_path: Path) -> None:
             assert duck.fetch("SELECT a FROM t").column("a").to_pylist() == values.to_pylist()
             [commit] = log.commits(location, limit=20)
             assert commit.version == 0
+
+
+def test_a_filter_keeps_nan_which_the_statistics_of_a_file_leave_out(tmp_path: Path) -> None:
+    location = str(tmp_path / "t")
+    write_deltalake(location, pa.table({"f": [1.0, float("nan")]}))
+    with Duck(memory="100 MiB", spill=tmp_path / "spill") as duck:
+        assert duck.content("t", location)
+        assert len(duck.fetch("SELECT f FROM t WHERE f > 5")) == 1
