@@ -62,6 +62,20 @@ _AGGREGATES_TOO = frozenset(
         "schema_of_variant_agg",
     ]
 )
+# One row becomes several.
+_GENERATORS = frozenset(
+    [
+        "explode",
+        "explode_outer",
+        "posexplode",
+        "posexplode_outer",
+        "inline",
+        "inline_outer",
+        "stack",
+        "json_tuple",
+        "window",
+    ]
+)
 # Syntax that is parsed as a call, but is not in Spark's catalogue.
 _SYNTAX = frozenset(
     [
@@ -141,6 +155,11 @@ def is_aggregate(node: exp.Func) -> bool:
     name = called_name(node)
     kind = "aggregate" if name in _AGGREGATES_TOO else spark_functions().get(name)
     return kind == "aggregate" if kind else isinstance(node, exp.AggFunc)
+
+
+def generates(node: exp.Expr) -> bool:
+    """Whether an expression may return several rows for one."""
+    return any(called_name(one) in _GENERATORS for one in node.find_all(exp.Func))
 
 
 def reads_clock(tree: exp.Expr) -> bool:

@@ -35,12 +35,36 @@ def _forms(node: exp.Expr) -> Iterator[str]:
         yield "sum of long numbers"
     if isinstance(node, exp.Extract):
         yield "extract"
+    if isinstance(node, exp.SetOperation) and _mixes_types(node.left.selects, node.right.selects):
+        yield "union of several types"
+    if _is_equality(node) and _mixes_types([node.this], [node.expression]):
+        yield "equality of several types"
     if isinstance(node, (*_CHOICES, *_ARITHMETIC)) and _mixes_decimals(node):
         yield "mixed decimals"
 
 
 def _text(kind: exp.DataType | None) -> str:
     return "" if kind is None else kind.sql("spark").lower()
+
+
+def _mixes_types(left: list[exp.Expr], right: list[exp.Expr]) -> bool:
+    """Whether two columns beside each other have types that are known and differ."""
+    for kinds in zip(map(_kind, left), map(_kind, right), strict=False):
+        known = not any(one.is_type(exp.DType.UNKNOWN, exp.DType.NULL) for one in kinds)
+        whole = all(one.is_type(*exp.DataType.INTEGER_TYPES) for one in kinds)
+        if known and not whole and kinds[0] != kinds[1]:
+            return True
+    return False
+
+
+def _is_equality(node: exp.Expr) -> bool:
+    """Whether a node compares two columns."""
+    sides = (node.this, node.args.get("expression"))
+    return isinstance(node, exp.EQ) and all(isinstance(one, exp.Column) for one in sides)
+
+
+def _kind(node: exp.Expr) -> exp.DataType:
+    return node.type or exp.DataType.build("unknown")
 
 
 def _has_long_mean(kind: exp.DataType | None) -> bool:

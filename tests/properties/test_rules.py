@@ -979,6 +979,57 @@ RULES: dict[str, tuple[MaintenanceStrategy, str]] = {
             "SELECT b.k, b.x, b.z FROM silver.b AS b ORDER BY 3 DESC NULLS LAST, 2, 1 LIMIT 3) AS s"
         ),
     ),
+    "IN what a generator makes of rows": (
+        GROUPS,
+        f"{_OF_A} a.x IN (SELECT EXPLODE(SEQUENCE(1, b.z)) FROM silver.b AS b WHERE b.z > 0)",
+    ),
+    "REGR_COUNT for each row, 0 without a match": (
+        GROUPS,
+        (
+            "SELECT a.k, (SELECT REGR_COUNT(b.z, b.x) FROM silver.b AS b WHERE b.k = a.k) AS n "
+            "FROM silver.a AS a"
+        ),
+    ),
+    "union of integers and doubles as text": (
+        ROWS,
+        (
+            "SELECT CAST(u.v AS STRING) AS s FROM (SELECT a.x AS v FROM silver.a AS a "
+            "UNION ALL SELECT CAST(b.z AS DOUBLE) FROM silver.b AS b) AS u"
+        ),
+    ),
+    "union of rows and a constant of another type as text": (
+        ROWS,
+        (
+            "SELECT CAST(u.v AS STRING) AS s FROM (SELECT a.x AS v FROM silver.a AS a "
+            "UNION ALL SELECT 0.5) AS u"
+        ),
+    ),
+    "window by the text of a union of three types": (
+        GROUPS,
+        (
+            "SELECT COUNT(*) OVER (PARTITION BY CAST(u.v AS STRING)) AS n FROM (SELECT a.x AS v "
+            "FROM silver.a AS a UNION ALL SELECT b.z * 1.0 FROM silver.b AS b "
+            "UNION ALL SELECT CAST(c.y AS DOUBLE) FROM silver.c AS c) AS u"
+        ),
+    ),
+    "window over a join of texts through a number": (
+        GROUPS,
+        (
+            "SELECT l.s, r.y, COUNT(*) OVER (PARTITION BY l.s) AS n "
+            "FROM (SELECT CONCAT('0', CAST(a.x AS STRING)) AS s FROM silver.a AS a) AS l "
+            "JOIN silver.b AS b ON l.s = b.x "
+            "JOIN (SELECT CAST(c.j AS STRING) AS s, c.y FROM silver.c AS c) AS r ON b.x = r.s"
+        ),
+    ),
+    "left join of texts through a number": (
+        GROUPS,
+        (
+            "SELECT l.s, r.y FROM (SELECT CONCAT('0', CAST(a.x AS STRING)) AS s "
+            "FROM silver.a AS a) AS l LEFT JOIN (SELECT b.x, c.y FROM silver.b AS b JOIN "
+            "(SELECT CAST(c.j AS STRING) AS s, c.y FROM silver.c AS c) AS c ON b.x = c.s) AS r "
+            "ON l.s = r.x"
+        ),
+    ),
     "NOT IN as a condition of IF, over columns named like numbered ones": (
         KEPT,
         (
@@ -1020,6 +1071,14 @@ def test_groups_that_a_view_shows_are_taken_from_the_published_table(engine: Eng
         assert program.change is not None
         tables = {table.name for table in program.change.find_all(exp.Table)}
         assert ("published" in tables) == reads, name
+
+
+@pytest.mark.parametrize("generator", ["INLINE_OUTER", "INLINE"])
+def test_rows_of_a_generator_have_no_key(generator: str) -> None:
+    # Merged by this key, rows of it that stay would be deleted.
+    sql = f"SELECT a.k, {generator}(ARRAY(STRUCT(a.x), STRUCT(a.y))) AS v FROM silver.a AS a"
+    found, _ = maintenance_of(canonical(sql), types=INTS, keys={A: frozenset({"k"})})
+    assert found.key == ()
 
 
 REFUSED = {
@@ -1107,6 +1166,87 @@ REFUSED = {
             "SELECT s.k FROM ((SELECT a.k FROM silver.a AS a ORDER BY a.k LIMIT 3) "
             "ORDER BY k DESC LIMIT 2) AS s"
         ),
+    ),
+    "EXISTS of what a generator makes of rows": (
+        "UNRESOLVED_COLUMN",
+        (
+            f"{_OF_A} EXISTS (SELECT EXPLODE(ARRAY_REMOVE(ARRAY(b.z), 4)) FROM silver.b AS b "
+            "WHERE b.k = a.k)"
+        ),
+    ),
+    "list for each row, empty without a match": (
+        "UNSUPPORTED_SUBQUERY",
+        (
+            "SELECT a.k, (SELECT ARRAY_SORT(COLLECT_SET(b.z)) FROM silver.b AS b "
+            "WHERE b.k = a.k) AS zs FROM silver.a AS a"
+        ),
+    ),
+    "subquery in QUALIFY": (
+        "UNSUPPORTED_SUBQUERY",
+        (
+            "SELECT a.k FROM silver.a AS a QUALIFY RANK() OVER (PARTITION BY a.k ORDER BY a.y) "
+            "<= (SELECT COUNT(*) FROM silver.b AS b)"
+        ),
+    ),
+    "subquery in ORDER BY": (
+        "UNSUPPORTED_SUBQUERY",
+        (
+            "SELECT a.k FROM silver.a AS a "
+            "ORDER BY a.k % (SELECT COUNT(*) FROM silver.b AS b), a.k LIMIT 2"
+        ),
+    ),
+    "subquery in GROUP BY": (
+        "UNSUPPORTED_SUBQUERY",
+        (
+            "SELECT COUNT(*) AS n FROM silver.a AS a "
+            "GROUP BY a.k % (SELECT COUNT(*) FROM silver.b AS b)"
+        ),
+    ),
+    "subquery in LATERAL VIEW": (
+        "UNSUPPORTED_SUBQUERY",
+        (
+            "SELECT t.v FROM silver.a AS a LATERAL VIEW "
+            "EXPLODE(SEQUENCE(0, (SELECT COUNT(*) FROM silver.b AS b))) t AS v"
+        ),
+    ),
+    "subquery inside of an aggregate": (
+        "UNSUPPORTED_SUBQUERY",
+        (
+            "SELECT a.k, SUM(a.y * (SELECT MAX(b.z) FROM silver.b AS b)) AS s "
+            "FROM silver.a AS a GROUP BY a.k"
+        ),
+    ),
+    "subquery in FILTER": (
+        "UNSUPPORTED_SUBQUERY",
+        (
+            "SELECT a.k, SUM(a.y) FILTER (WHERE a.y > (SELECT MIN(b.z) FROM silver.b AS b)) AS s "
+            "FROM silver.a AS a GROUP BY a.k"
+        ),
+    ),
+    "EXISTS of rows for which a column around it is IN a third table": (
+        "UNSUPPORTED_SUBQUERY",
+        (
+            f"{_OF_A} EXISTS (SELECT 1 FROM silver.b AS b "
+            "WHERE b.k = a.k AND a.x IN (SELECT c.y FROM silver.c AS c))"
+        ),
+    ),
+    "EXISTS of a join on a column around it": (
+        "UNSUPPORTED_SUBQUERY",
+        (
+            f"{_OF_A} EXISTS (SELECT 1 FROM silver.b AS b "
+            "JOIN silver.c AS c ON b.k = c.j AND c.y = a.x)"
+        ),
+    ),
+    "EXISTS of a query that selects a column around it": (
+        "UNSUPPORTED_SUBQUERY",
+        (
+            f"{_OF_A} EXISTS (SELECT 1 FROM (SELECT b.k, a.x AS ax FROM silver.b AS b) AS s "
+            "WHERE s.ax = s.k)"
+        ),
+    ),
+    "GROUPING SETS of nothing": (
+        "UNSUPPORTED_CLAUSE",
+        "SELECT COUNT(*) AS n FROM silver.a AS a GROUP BY GROUPING SETS (())",
     ),
     "group of nothing": (
         "UNSUPPORTED_CLAUSE",

@@ -162,6 +162,10 @@ def grouping_sets(
         text = "several ROLLUP, CUBE or GROUPING SETS in one GROUP BY have no incremental rule"
         raise NotIncrementalError(Obstacle.UNSUPPORTED_CLAUSE, text, group)
     plain = [one for one in group.expressions if one is not special[0]]
+    if not plain and not any(_sets(special[0])):
+        # Spark returns a row for no rows, as without GROUP BY.
+        text = "GROUPING SETS without a key have no incremental rule"
+        raise NotIncrementalError(Obstacle.UNSUPPORTED_CLAUSE, text, group)
     if len(plain) < len(group.expressions):
         sets = _sets(special[0])
         keys = [
@@ -240,7 +244,7 @@ def grouped_by_sets(
             *((c, named(made[c])) for c, _ in calls),
         ]
         branches.append(Project(grouped, tuple(outputs)))
-    return Union(tuple(branches))
+    return Union(tuple(branches), alike=True)
 
 
 def _grouping(call: exp.Expr, keys: tuple[Named, ...], members: list[str]) -> exp.Expr:

@@ -144,9 +144,15 @@ class Aggregate:
 
 @dataclass(frozen=True, eq=False)
 class Union:
-    """UNION ALL by position; the columns have the first input's names."""
+    """UNION ALL by position; the columns have the first input's names.
+
+    Attributes:
+        alike: whether the columns of all inputs are known to have the same types; SQL widens
+            others.
+    """
 
     inputs: tuple[Node, ...]
+    alike: bool = False
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -206,6 +212,17 @@ def children(node: Node) -> tuple[Node, ...]:
             return (node.left, node.right)
         case _:
             return (node.child,)
+
+
+def expressions(node: Node) -> list[exp.Expr]:
+    """The expressions that an operator computes over the rows of its inputs."""
+    found: list[exp.Expr] = []
+    for value in () if isinstance(node, Constant) else vars(node).values():
+        for one in value if isinstance(value, tuple) else (value,):
+            part = one[1] if isinstance(one, tuple) else one
+            if isinstance(part, exp.Expr):
+                found.append(part)
+    return found
 
 
 def scans(node: Node) -> frozenset[str]:

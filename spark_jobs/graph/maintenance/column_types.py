@@ -25,6 +25,7 @@ from spark_jobs.graph.maintenance.algebra import (
     TopK,
     Union,
     Window,
+    equality,
 )
 
 # An integer or decimal whose precision only Spark knows.
@@ -109,6 +110,28 @@ def _of_union(node: Union, tables: Mapping[str, Mapping[str, str]]) -> Types:
         if len(kinds) == 1 and (kind := kinds.pop()):
             result[name] = kind
     return result
+
+
+def is_alike(node: Union, tables: Mapping[str, Mapping[str, str]]) -> bool:
+    """Whether all inputs of a union are known to have columns of the same types."""
+    found = _of_union(node, tables)
+    return all(found.get(name, EXACT) != EXACT for name in node.columns)
+
+
+def of_one_type(condition: exp.Expr, kinds: Types) -> exp.Expr:
+    """A condition in which ``a = b`` of different types is ``a = (b)``, which restricts no keys.
+
+    Equality of different types is not transitive: '01' = 1 and 1 = '1', but '01' <> '1'. So keys of
+    one column must not be handed on from another to a third.
+    """
+    found = condition.copy()
+    for one in found.find_all(exp.EQ):
+        pair = equality(one)
+        left, right = (kinds.get(name, "") for name in pair or ("", ""))
+        exact = is_exact_type(left) and is_exact_type(right)
+        if left and right and left != right and not exact:
+            one.set("expression", exp.paren(one.expression))
+    return found
 
 
 def is_exact(  # noqa: PLR0911 - one case for each kind of expression

@@ -318,15 +318,22 @@ class Deltas:
 
     def _union(self, node: Union) -> exp.Query | None:
         parts: list[exp.Query] = []
+        changes = False
         for one in node.inputs:
-            outputs = [
+            outputs: list[exp.Expr] = [
                 exp.alias_(named(at), name)
                 for name, at in zip(node.columns, one.columns, strict=True)
             ]
-            change = self._over(one, [*outputs])
+            change = self._over(one, outputs)
+            changes = changes or change is not None
+            if change is None and not node.alike:
+                # No rows, so that those of the other inputs get the types of the union.
+                old = aliased(self.writer.relation(one, When.OLD), "t")
+                none = exp.select(*outputs, exp.alias_(number(1), WEIGHT)).from_(old, copy=False)
+                change = none.where(exp.false(), copy=False)
             if change is not None:
                 parts.append(change)
-        return union_all(parts) if parts else None
+        return union_all(parts) if changes else None
 
     def _recomputed(self, node: Aggregate | Window | TopK) -> exp.Query | None:
         """Delete the affected groups' old rows, and insert their new ones."""

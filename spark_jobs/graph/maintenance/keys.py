@@ -70,6 +70,12 @@ def split(keys: Keys | None, columns: Sequence[str]) -> tuple[Keys | None, Keys 
     return below, (keys if outside else None)
 
 
+def plain(keys: Keys) -> Keys | None:
+    """The keys that are columns."""
+    pairs = tuple(pair for pair in keys.pairs if isinstance(pair[0], exp.Column))
+    return Keys(keys.relation, pairs) if pairs else None
+
+
 def spread(keys: Keys | None, conditions: Iterable[exp.Expr]) -> dict[str, str]:
     """The restricted columns, and those that the conditions equate with them.
 

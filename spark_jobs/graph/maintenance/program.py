@@ -18,6 +18,7 @@ from spark_jobs.graph.maintenance.algebra import (
     TopK,
     Window,
     children,
+    expressions,
 )
 from spark_jobs.graph.maintenance.builder import Built, Outputs
 from spark_jobs.graph.maintenance.clauses import aliased, union_all
@@ -104,24 +105,12 @@ def check_clock(node: Node) -> None:
     Raises:
         NotIncrementalError: an expression other than a filter reads the clock.
     """
-    for one in _expressions(node):
+    for one in () if isinstance(node, Filter) else expressions(node):
         if reads_clock(one):
             text = "the clock is read outside of WHERE and HAVING"
             raise NotIncrementalError(Obstacle.CLOCK_OUTSIDE_WHERE, text, one)
     for child in children(node):
         check_clock(child)
-
-
-def _expressions(node: Node) -> list[exp.Expr]:
-    if isinstance(node, Filter):
-        return []
-    found: list[exp.Expr] = []
-    for value in vars(node).values():
-        for one in value if isinstance(value, tuple) else (value,):
-            part = one[1] if isinstance(one, tuple) else one
-            if isinstance(part, exp.Expr):
-                found.append(part)
-    return found
 
 
 def _of_published(deltas: Deltas, root: Node, outputs: Outputs) -> exp.Query | None:

@@ -16,6 +16,9 @@ from spark_jobs.graph.maintenance.algebra import (
     Project,
     TopK,
     Union,
+    children,
+    expressions,
+    used,
 )
 from spark_jobs.graph.maintenance.builder import Builder, Built, Outputs
 from spark_jobs.graph.maintenance.clauses import each_copy
@@ -45,7 +48,9 @@ def build(query: str, *, keys: Mapping[str, frozenset[str]] | None = None) -> Bu
     _check_parentheses(tree)
     # Make aliases unique, also if a subquery reuses a name.
     tree = qualify_tables(tree, canonicalize_table_aliases=True, dialect=dialect())
-    return Builder(_build, keys or {}).query(tree)  # type: ignore[arg-type]
+    root, outputs = Builder(_build, keys or {}).query(tree)  # type: ignore[arg-type]
+    _check_reads(root)
+    return root, outputs
 
 
 def _check_stars(tree: exp.Expr) -> None:
@@ -71,6 +76,25 @@ def _check_parentheses(tree: exp.Expr) -> None:
         if more:
             text = f"{more[0].upper()} behind a query in parentheses has no incremental rule"
             raise NotIncrementalError(Obstacle.UNSUPPORTED_CLAUSE, text, query)
+
+
+def _check_reads(node: Node) -> None:
+    """Refuse operators that read more than the rows below them.
+
+    Raises:
+        NotIncrementalError: a subquery is where it was not joined, or it reads the query around it
+            where no rule takes the condition out of it.
+    """
+    known = {name for child in children(node) for name in child.columns}
+    for one in expressions(node):
+        if one.find(exp.Query):
+            text = "a subquery in this place has no incremental rule"
+            raise NotIncrementalError(Obstacle.UNSUPPORTED_SUBQUERY, text, one)
+        if missing := sorted(used(one) - known):
+            text = f"{missing[0]}, a value of another query, has no incremental rule in this place"
+            raise NotIncrementalError(Obstacle.UNSUPPORTED_SUBQUERY, text, one)
+    for child in children(node):
+        _check_reads(child)
 
 
 def _build(builder: Builder, query: exp.Query, around: Scope | None) -> Built:

@@ -38,6 +38,7 @@ from spark_jobs.graph.maintenance.clauses import (
 from spark_jobs.graph.maintenance.keys import (
     Keys,
     covers,
+    plain,
     rename,
     restricted,
     right_keys,
@@ -235,15 +236,18 @@ class Writer:
 
     def _union(self, node: Union, when: When, keys: Keys | None) -> exp.Select:
         columns = node.columns
+        # An expression may have another value before the union widens the types of its columns.
+        below = keys if keys is None or node.alike else plain(keys)
         parts = []
         for one in node.inputs:
             renamed = dict(zip(columns, one.columns, strict=True))
             parts.append(
                 exp.select(*(exp.alias_(named(at), name) for name, at in renamed.items())).from_(
-                    aliased(self.relation(one, when, rename(keys, renamed)), "t")
+                    aliased(self.relation(one, when, rename(below, renamed)), "t")
                 )
             )
-        return exp.select(*map(named, columns)).from_(aliased(union_all(parts), "t"))
+        query = exp.select(*map(named, columns)).from_(aliased(union_all(parts), "t"))
+        return query if below == keys else restricted(query, columns, keys)
 
     def _window(self, node: Window, when: When, keys: Keys | None) -> exp.Select:
         partition = {one.name for one in node.partition if isinstance(one, exp.Column)}

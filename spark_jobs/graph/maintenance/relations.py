@@ -210,7 +210,7 @@ def _full_outer(left: Node, right: Node, condition: exp.Expr) -> Node:
         Side.OUTER,
     )
     reordered = Project(lone, tuple((name, named(name)) for name in columns))
-    return Union((LeftJoin(left, right, condition, Side.OUTER), reordered))
+    return Union((LeftJoin(left, right, condition, Side.OUTER), reordered), alike=True)
 
 
 def _generate(builder: Builder, child: Node, lateral: exp.Lateral, scope: Scope) -> Node:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from spark_jobs.graph.functions import aggregates, called_name
+from spark_jobs.graph.functions import aggregates, called_name, generates
 from spark_jobs.graph.maintenance.aggregation import (
     Keys,
     aggregate_calls,
@@ -35,9 +35,6 @@ from spark_jobs.graph.maintenance.relations import from_clause, inner, nothing
 from spark_jobs.graph.maintenance.scope import Scope, named
 from spark_jobs.graph.maintenance.subqueries import scalars, where
 
-_MULTIPLIERS = frozenset(
-    ["explode", "explode_outer", "posexplode", "posexplode_outer", "inline", "stack", "window"]
-)
 _NOT_FOLLOWED = (
     "connect", "match", "sort", "cluster", "distribute", "pivots", "into", "kind", "sample",
 )  # fmt: skip
@@ -285,7 +282,7 @@ def _projected(
     if distinct and more:
         raise _unsupported(None, "DISTINCT with ORDER BY over something else")
     everything = (*expressions, *more)
-    multiplies = any(_multiplies(value) for _, value in everything)
+    multiplies = any(generates(value) for _, value in everything)
     node = Project(node, everything, multiplies=multiplies)
     if distinct:
         fresh = [(at, builder.names.fresh(at)) for at, _ in expressions]
@@ -315,10 +312,6 @@ def _order_columns(
         copy.set("this", named(known[which]))
         result.append(copy)
     return result, more
-
-
-def _multiplies(value: exp.Expr) -> bool:
-    return any(called_name(one) in _MULTIPLIERS for one in value.find_all(exp.Func))
 
 
 def _unsupported(node: exp.Expr | None, what: str) -> NotIncrementalError:

@@ -34,8 +34,10 @@ from spark_jobs.graph.maintenance.column_types import (
     Types,
     column_types,
     expression_types,
+    is_alike,
     is_exact,
     is_ordered,
+    of_one_type,
 )
 from spark_jobs.graph.maintenance.distinct import apart
 from spark_jobs.graph.maintenance.eager import eager
@@ -209,10 +211,18 @@ class Cutter:
         match node:
             case Scan() | Constant():
                 return node
-            case Join() | Union():
-                return replace(node, inputs=tuple(self.cut(one) for one in node.inputs))
+            case Join():
+                inputs = tuple(self.cut(one) for one in node.inputs)
+                kinds = column_types(node, self.tables)
+                return Join(inputs, tuple(of_one_type(one, kinds) for one in node.conditions))
+            case Union():
+                # The types of stored columns are not among those of the tables.
+                alike = node.alike or is_alike(node, self.tables)
+                return Union(tuple(self.cut(one) for one in node.inputs), alike)
             case LeftJoin():
-                return replace(node, left=self.cut(node.left), right=self.cut(node.right))
+                condition = of_one_type(node.condition, column_types(node, self.tables))
+                left, right = self.cut(node.left), self.cut(node.right)
+                return LeftJoin(left, right, condition, node.side)
             case Aggregate():
                 below = replace(node, child=self.cut(node.child))
                 return self._eager(node) or self._kept(below) or self._apart(below) or below

@@ -6,9 +6,11 @@ Wong, 1987; NOT IN with SQL's NULL semantics.
 
 from __future__ import annotations
 
+import re
+
 from sqlglot import exp
 
-from spark_jobs.graph.functions import aggregates
+from spark_jobs.graph.functions import aggregates, called_name, generates
 from spark_jobs.graph.maintenance.aggregation import aggregate_calls
 from spark_jobs.graph.maintenance.algebra import (
     Aggregate,
@@ -27,6 +29,11 @@ from spark_jobs.graph.maintenance.scope import Scope, named
 
 SEVERAL_ROWS = "A scalar subquery returned more than one row."
 _ENDS_ZERO = (exp.Count, exp.CountIf, exp.ApproxDistinct)
+# Other aggregates that are not NULL over no rows.
+_ENDS_FULL = frozenset(
+    ["collect_list", "collect_set", "array_agg", "bitmap_construct_agg", "count_min_sketch"]
+)
+_SKETCH = re.compile(r"(kll|theta|tuple)_\w*agg\w*|approx_top_k_(accumulate|combine)")
 
 
 def where(builder: Builder, node: Node, condition: exp.Expr | None, scope: Scope) -> Node:
@@ -162,6 +169,10 @@ def _scalar(builder: Builder, node: Node, query: exp.Expr, scope: Scope) -> tupl
     group = Aggregate(child, keys, tuple(calls.values()))
     if not keys:
         return inner(node, group, []), value
+    for _, call in calls.values():
+        ended = called_name(_inside(call))
+        if ended in _ENDS_FULL or _SKETCH.fullmatch(ended):
+            raise unsupported(query, f"a correlated scalar subquery with {ended}")
     # A row without matches joins no group, while the subquery's COUNT would be 0.
     marks = {name: call for name, call in calls.values() if _counts(call)}
     for column in list(value.find_all(exp.Column)):
@@ -338,23 +349,30 @@ def _rewrite(expression: exp.Expr, scope: Scope, node: Node) -> exp.Expr:
 
 
 def _counts(call: exp.Expr) -> bool:
-    inside = call.this if isinstance(call, exp.Filter) else call
-    return isinstance(inside, _ENDS_ZERO)
+    inside = _inside(call)
+    return isinstance(inside, _ENDS_ZERO) or called_name(inside) == "regr_count"
+
+
+def _inside(call: exp.Expr) -> exp.Expr:
+    return call.this if isinstance(call, exp.Filter) else call
 
 
 def _is_plain(query: exp.Select) -> bool:
     """Whether the subquery returns the rows of its FROM and WHERE, or the distinct ones."""
     if any(query.args.get(name) for name in ("group", "having", "limit", "offset", "qualify")):
         return False
-    return not any(aggregates(one) or one.find(exp.Window) for one in query.selects)
+    return not any(
+        aggregates(one) or generates(one) or one.find(exp.Window) for one in query.selects
+    )
 
 
 def _is_scalar(query: exp.Select) -> bool:
     """Whether the subquery always returns one row: an aggregate without GROUP BY."""
     clauses = ("group", "having", "qualify", "limit", "offset", "distinct")
-    if any(query.args.get(name) for name in clauses) or query.selects[0].find(exp.Window):
+    one = query.selects[0].unalias()
+    if any(query.args.get(name) for name in clauses) or one.find(exp.Window) or generates(one):
         return False
-    return len(query.selects) == 1 and aggregates(query.selects[0].unalias())
+    return len(query.selects) == 1 and aggregates(one)
 
 
 def unsupported(node: exp.Expr, what: str) -> NotIncrementalError:

@@ -15,10 +15,11 @@ COLUMNS = {
     "big": "bigint",
     "m": "decimal(8,2)",
     "n": "decimal(10,4)",
+    "long": "decimal(30,2)",
+    "longest": "decimal(38,8)",
     "at": "timestamp",
-SCHEMAS = {
-    TableName.parse("silver.t"): {**COLUMNS, "long": "decimal(30,2)", "longest": "decimal(38,8)"}
 }
+SCHEMAS = {TableName.parse("silver.t"): COLUMNS}
 
 
 @pytest.mark.parametrize(
@@ -33,6 +34,15 @@ SCHEMAS = {
         ("CASE WHEN t.k > 1 THEN t.m ELSE t.big END AS v FROM silver.t AS t", ("mixed decimals",)),
         ("SUM(t.k * 0.5) AS v FROM silver.t AS t", ("mixed decimals",)),
         ("EXTRACT(SECOND FROM t.at) AS v FROM silver.t AS t", ("extract",)),
+        (
+            "t.k AS v FROM silver.t AS t UNION ALL SELECT t.m FROM silver.t AS t",
+            ("union of several types",),
+        ),
+        (
+            "t.k AS v FROM silver.t AS t JOIN silver.t AS u ON t.k = u.m",
+            ("equality of several types",),
+        ),
+        ("t.k AS v FROM silver.t AS t UNION ALL SELECT t.big FROM silver.t AS t", ()),
         # The type is that of the first decimal.
         ("COALESCE(SUM(t.m), 0) AS v FROM silver.t AS t", ()),
         ("IF(t.k > 1, t.n, t.m) AS v, t.m * 0.5 AS w FROM silver.t AS t", ()),
