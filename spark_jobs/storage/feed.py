@@ -94,12 +94,12 @@ def change_feed(
         for path in paths:
             try:
                 with store.open_input_file(unquote(path)) as file:
-                    read = ParquetFile(file)
+                    read = ParquetFile(file, coerce_int96_timestamp_unit="us")
                     rows += read.metadata.num_rows
                     if not policy.COUNTED.fits(rows=rows):
                         return None
                     # Writers store the same type differently, strings for instance.
-                    parts.append(_weighted(read, weighted.names, weight).cast(weighted, safe=False))
+                    parts.append(_in_schema(_weighted(read, weighted.names, weight), weighted))
             except FileNotFoundError:
                 return None
     return ChangeFeed(pa.concat_tables([weighted.empty_table(), *parts]))
@@ -107,13 +107,22 @@ def change_feed(
 
 def _weighted(file: ParquetFile, names: Sequence[str], weight: int | None) -> pa.Table:
     """A file's rows with their weight; None: ``_change_type`` of each row gives it."""
-    own = [one for one in names if one != _WEIGHT]
+    held = file.schema_arrow.names
+    own = [one for one in names if one != _WEIGHT and one in held]
     if weight is None:
         rows = file.read(columns=[*own, CHANGE_TYPE])
         came = pc.is_in(rows.column(CHANGE_TYPE).cast(pa.string()), pa.array(CAME))
         weights = pc.if_else(came, pa.scalar(1, pa.int64()), pa.scalar(-1, pa.int64()))
-        return rows.drop_columns([CHANGE_TYPE]).append_column(_WEIGHT, weights).select(names)
+        return rows.drop_columns([CHANGE_TYPE]).append_column(_WEIGHT, weights)
     weights = pa.array([weight] * file.metadata.num_rows, pa.int64())
     if not own:
         return pa.table({_WEIGHT: weights})
-    return file.read(columns=own).append_column(_WEIGHT, weights).select(names)
+    return file.read(columns=own).append_column(_WEIGHT, weights)
+
+
+def _in_schema(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """The same columns as all files have; one that was added to the table later is NULL."""
+    for field in schema:
+        if field.name not in rows.column_names:
+            rows = rows.append_column(field.name, pa.nulls(rows.num_rows, field.type))
+    return rows.select(schema.names).cast(schema, safe=False)

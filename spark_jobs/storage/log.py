@@ -8,10 +8,11 @@ exists and cannot be read.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache, wraps
+from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -119,7 +120,7 @@ def commits(location: str, *, limit: int | None = None) -> list[Commit]:
     stat = _stat(plain_location(location), table.version())
     if limit is None or stat is None:
         # A whole log may be long and is seldom read, so it is not cached.
-        return list(_history(table, limit))
+        return list(_history(location, table, limit))
     return list(_kept_history(location, table.version(), stat, limit))
 
 
@@ -129,13 +130,7 @@ def commit(location: str, version: int) -> Commit | None:
     It reads the commit's file, because the history of a table opened at a version still starts at
     the newest commit.
     """
-    files = PyFileSystem(DeltaStorageHandler(plain_location(location)))
-    try:
-        with files.open_input_file(f"_delta_log/{version:020}.json") as file:
-            actions = [json.loads(line) for line in file.read().splitlines() if line.strip()]
-    except OSError:
-        return None
-    info = next((one["commitInfo"] for one in actions if "commitInfo" in one), None)
+    info = _commit_info(location, version)
     if info is None or "timestamp" not in info:
         return None
     return _commit({**info, "version": version})
@@ -178,13 +173,17 @@ def columns_of(schema: Mapping[str, Any]) -> tuple[TableColumn, ...]:
 
 
 def shape(location: str, version: int) -> object:
-    """A comparable value of the columns at a version: names, types and physical names.
+    """A comparable value of the columns at a version: names, types, physical names, partitions.
+
+    Delta's change feed reads all removed files with the newest partition columns: values that a
+    file has within it are NULL then.
 
     Raises:
         TableMissingError: the table does not exist.
     """
     table = existing_table(location, version=version)
-    return _shape(json.loads(table.schema().to_json()))
+    partitions = tuple(table.metadata().partition_columns)
+    return _shape(json.loads(table.schema().to_json())), partitions
 
 
 def has_change_feed(location: str, version: int) -> bool:
@@ -317,11 +316,38 @@ def _kept_history(
     location: str, version: int, commit: _Stat, limit: int | None
 ) -> tuple[Commit, ...]:
     del commit
-    return _history(_opened(location, version), limit)
+    return _history(location, _opened(location, version), limit)
 
 
-def _history(table: DeltaTable, limit: int | None) -> tuple[Commit, ...]:
-    return tuple(_commit(entry) for entry in table.history(limit))
+def _history(location: str, table: DeltaTable, limit: int | None) -> tuple[Commit, ...]:
+    found = tuple(_commit(entry) for entry in table.history(limit))
+    # delta-rs leaves out commits without information, which is optional, and numbers the others
+    # without a gap. Then the number of the oldest one is too high, or there are older ones.
+    if found and commit(location, found[-1].version) == found[-1]:
+        last = found[-1].version
+        if len(found) == limit or not last or _commit_info(location, last - 1) is None:
+            return found
+    return tuple(islice(_commits_down_from(location, table.version()), limit))
+
+
+def _commits_down_from(location: str, version: int) -> Iterator[Commit]:
+    """The commits that the log still has, from a version on, newest first."""
+    for one in range(version, -1, -1):
+        info = _commit_info(location, one)
+        if info is None:
+            return
+        yield _commit({**info, "version": one})
+
+
+def _commit_info(location: str, version: int) -> Mapping[str, Any] | None:
+    """What a commit says about itself, perhaps nothing; None if it is no longer readable."""
+    files = PyFileSystem(DeltaStorageHandler(plain_location(location)))
+    try:
+        with files.open_input_file(f"_delta_log/{version:020}.json") as file:
+            actions = [json.loads(line) for line in file.read().splitlines() if line.strip()]
+    except OSError:
+        return None
+    return next((one["commitInfo"] for one in actions if "commitInfo" in one), {})
 
 
 def _stat(place: str, version: int) -> _Stat | None:

@@ -17,7 +17,7 @@ from pyarrow.fs import PyFileSystem
 
 from spark_jobs.storage import log, policy
 from spark_jobs.storage.key_ranges import files_in_reach
-from spark_jobs.storage.plain import plain_part
+from spark_jobs.storage.plain import INT96_AS_MICROSECONDS, plain_part
 
 
 def rows_with_keys(location: str, keys: pa.Table, columns: Sequence[str]) -> pa.Table | None:
@@ -48,7 +48,8 @@ def rows_with_keys(location: str, keys: pa.Table, columns: Sequence[str]) -> pa.
     if not plain.files or not keys.num_rows:
         return schema.empty_table().select(columns)
     files = PyFileSystem(DeltaStorageHandler(plain.location))
-    dataset = pads.dataset(list(plain.files), schema=schema, format="parquet", filesystem=files)
+    kind = pads.ParquetFileFormat(read_options=INT96_AS_MICROSECONDS)
+    dataset = pads.dataset(list(plain.files), schema=schema, format=kind, filesystem=files)
     found, count = [], 0
     # Not as a scan filter: that compares file statistics, whose types depend on the writer.
     for batch in dataset.to_batches():

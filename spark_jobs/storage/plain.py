@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.dataset as pads
 from deltalake import DeltaTable
 from deltalake.fs import DeltaStorageHandler
 from pyarrow.fs import PyFileSystem
@@ -30,6 +31,8 @@ _WRITTEN = frozenset({"appendOnly", "invariants", "changeDataFeed", "timestampNt
 _FILE = re.compile(r"(?!/)[\w.=/-]+")
 # Spark treats a file path as a glob pattern.
 _PATTERN = frozenset("{}[]*?\\")
+# INT96 timestamps would otherwise become nanoseconds, which overflow in 2262.
+INT96_AS_MICROSECONDS = pads.ParquetReadOptions(coerce_int96_timestamp_unit="us")
 _NO_FILE_ROWS = ("__COLLATIONS", "delta.columnMapping")
 
 

@@ -27,6 +27,7 @@ from spark_jobs.storage.errors import LogUnreadableError, TableMissingError
 from spark_jobs.storage.history import feed_files
 from spark_jobs.storage.lake import plain_location
 from spark_jobs.storage.plain import (
+    INT96_AS_MICROSECONDS,
     PlainTable,
     files_are_rows,
     has_nanoseconds,
@@ -39,8 +40,6 @@ from spark_jobs.storage.rows import no_rows
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-# INT96 timestamps would otherwise become nanoseconds, which overflow in 2262.
-_READ = ds.ParquetReadOptions(coerce_int96_timestamp_unit="us")
 Session = Callable[[], "SparkSession"]
 
 
@@ -173,7 +172,7 @@ def table_rows(
     """
     table = log.existing_table(location, version=version)
     try:
-        rows = table.to_pyarrow_dataset(parquet_read_options=_READ)
+        rows = table.to_pyarrow_dataset(parquet_read_options=INT96_AS_MICROSECONDS)
     except DeltaProtocolError:
         frame = tables.read(spark(), location, version).select(*map(quoted, columns))
         yield from frame.toArrow().to_batches()
@@ -221,7 +220,7 @@ def _of_files(location: str, paths: Sequence[str], schema: pa.Schema) -> Iterato
     found = ds.dataset(
         [unquote(one) for one in paths],
         schema=schema,
-        format=ds.ParquetFileFormat(read_options=_READ),
+        format=ds.ParquetFileFormat(read_options=INT96_AS_MICROSECONDS),
         filesystem=files,
     )
     yield from found.to_batches()

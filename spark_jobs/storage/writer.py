@@ -103,7 +103,8 @@ def replace(
     Raises:
         TableMovedError: another writer committed at the same time.
     """
-    few = rows.few if plain.writable(location) else None
+    here = plain.writable(location) and not _reordered(location, rows.columns)
+    few = rows.few if here else None
     if few is not None:
         arrow_tables.replace(
             few, location, metadata=metadata or {}, properties=properties, comments=comments
@@ -230,6 +231,13 @@ def _open_to_change(rows: RowChange, location: str) -> DeltaTable | None:
     return arrow_tables.open_for_change(
         location, rows.kinds, rows.step, deleted=lambda: rows.deleted.table
     )
+
+
+def _reordered(location: str, columns: Sequence[str]) -> bool:
+    """Whether a table has these columns in another order, which delta-rs would not change."""
+    table = log.open_table(location)
+    held = [] if table is None else [field.name for field in table.schema().fields]
+    return held != list(columns) and sorted(held) == sorted(columns)
 
 
 def _with_columns(table: DeltaTable | None, columns: Sequence[str]) -> DeltaTable | None:

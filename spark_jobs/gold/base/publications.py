@@ -59,7 +59,11 @@ def intruder(location: str, publication: Publication) -> Intruder | None:
 
     A newer publication is not foreign: a refresh may publish between the two reads of the log.
     """
-    for commit in log.commits(location, limit=_FIRST_LOOK):
+    commits = log.commits(location, limit=_FIRST_LOOK)
+    if commits and commits[-1].version > publication.version + 1:
+        # Compactions and changed properties may hide it.
+        commits = log.commits(location)
+    for commit in commits:
         if commit.version <= publication.version:
             return None
         changed = rows_changed(location, after=commit.version - 1, upto=commit.version)

@@ -45,7 +45,7 @@ def write_range(context: GoldContext, work: WorkItem, rows: RowRange, location: 
         raise BaseMovedError(work.view, f"version {base.version} has other inputs")
     pieces = rows.pieces()
     done = log.transaction_version(location, _PIECE) or 0
-    counts = _counted(location) if done else {DELETE: 0, INSERT: 0}
+    counts = _counted(work.view, location, base.version) if done else {DELETE: 0, INSERT: 0}
     with named_inputs(context, work.view, vector, prefix=prefix_of(work)) as names:
         entry = context.entry(work.view)
         computed = pinned_result(context, entry, vector=vector, clock=work.clock, names=names)
@@ -121,7 +121,13 @@ def _write_piece(
         change.unpersist()
 
 
-def _counted(location: str) -> dict[str, int]:
-    """The counts of staged rows by operation, from the newest piece."""
+def _counted(view: str, location: str, base: int) -> dict[str, int]:
+    """The counts of staged rows by operation, from the newest piece.
+
+    Raises:
+        BaseMovedError: the pieces were compared with another version than ``base``.
+    """
     metadata = log.commits(location, limit=1)[0].metadata or {}
+    if metadata["base"] != base:
+        raise BaseMovedError(view, f"pieces were computed for version {metadata['base']}")
     return {kind: int(metadata["rows"][kind]) for kind in (DELETE, INSERT)}

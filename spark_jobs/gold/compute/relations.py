@@ -64,7 +64,8 @@ class Relations:
 
     def change(self, table: str) -> Relation:
         """The name of a table's change feed."""
-        return named_relation(self._name(table))
+        # Without the suffix, that of a table ``t_old`` would be the old content of a table ``t``.
+        return named_relation(f"{self._name(table)}_change")
 
     def groups(self, name: str) -> AggregateState:
         """The aggregate state called ``state.N``, looked up once."""

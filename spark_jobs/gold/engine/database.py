@@ -233,7 +233,8 @@ def _select(files: Sequence[str], weight: str, *, columns: Columns) -> str:
 def _reader(files: Sequence[str]) -> str:
     """Read files of one table; a column that a file lacks is NULL.
 
-    Statistics of other writers leave NaN out, so that a filter could skip its rows.
+    Statistics of other writers leave NaN out, so that a filter could skip its rows. A directory
+    ``name=value`` above the table would set the column of that name.
     """
-    paths = ", ".join(map(text_of, files))
-    return f"read_parquet([{paths}], union_by_name = true, can_have_nan = true)"
+    options = "union_by_name = true, can_have_nan = true, hive_partitioning = false"
+    return f"read_parquet([{', '.join(map(text_of, files))}], {options})"

@@ -56,8 +56,6 @@ def open_attempt(
             same = same and found.scope == scope
             if same and found.epoch == epoch and found.reason_code == plan.reason.code:
                 return found
-    app_id = transaction_app_id(plan.view, epoch)
-    location = context.published_at(plan.view)
     attempt = context.store.create_attempt(
         RefreshAttempt(
             attempt_id=_attempt_id(plan),
@@ -78,11 +76,25 @@ def open_attempt(
             updated_at=utc_now(),
             asked_by=asked_by,
         ),
-        above=log.transaction_version(location, app_id) or 0,
+        above=_last_sequence(context, plan.view, epoch),
     )
     tell = report_end if plan.skips else report_begin
     tell(context, attempt)
     return attempt
+
+
+def _last_sequence(context: GoldContext, view: str, epoch: int) -> int:
+    """The last sequence number of an epoch in the published table's log; 0 if there is none.
+
+    The control database may have been lost. A rewrite with few rows has no transaction id, so the
+    newest publication counts too.
+    """
+    location = context.published_at(view)
+    committed = log.transaction_version(location, transaction_app_id(view, epoch)) or 0
+    latest = latest_publication(location)
+    if latest is None or latest.watermark.epoch != epoch:
+        return committed
+    return max(committed, latest.watermark.sequence)
 
 
 def end_attempt(

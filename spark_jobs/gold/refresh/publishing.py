@@ -18,7 +18,7 @@ from spark_jobs.gold.refresh.staging import (
     staged_rows_changed,
 )
 from spark_jobs.graph.last_step import Overwrite
-from spark_jobs.names import TableVersion
+from spark_jobs.names import TableName, TableVersion
 from spark_jobs.planning.decision import ReasonCode, decision_word, rule_of
 from spark_jobs.planning.watermark import Watermark
 from spark_jobs.planning.work import WorkItem
@@ -71,7 +71,7 @@ def publish(context: GoldContext, work: WorkItem) -> Published:
     with sole_writer(context, work.view, attempt_id=work.attempt_id) as keeper:
         failpoint("gold.publish.locked")
         found = publication_of(location, work.attempt_id)
-        if found is None and not _overtaken(location, work):
+        if found is None and not _overtaken(context, work):
             _commit_again(context, work, keeper)
             failpoint("gold.publish.committed")
             # Delta skips a transaction that it has seen silently, so the log is read back.
@@ -87,9 +87,9 @@ def publish(context: GoldContext, work: WorkItem) -> Published:
     return Published(work.view, work.attempt_id, found.version, found.watermark.changed)
 
 
-def _overtaken(location: str, work: WorkItem) -> bool:
+def _overtaken(context: GoldContext, work: WorkItem) -> bool:
     """Whether the published content comes from later input versions."""
-    latest = latest_publication(location)
+    latest = latest_publication(context.published_at(work.view))
     if latest is None:
         return False
     watermark = latest.watermark
@@ -103,8 +103,15 @@ def _overtaken(location: str, work: WorkItem) -> bool:
         (published := watermark.vector.get(table)) is not None
         and published.table_id == version.table_id
         and published.version > version.version
+        and not _lost(context, table, published)
         for table, version in ours
     )
+
+
+def _lost(context: GoldContext, table: TableName, published: TableVersion) -> bool:
+    """Whether a table no longer has a version, because an older state of it was put back."""
+    current = log.table_version(context.locations.of(table))
+    return current is not None and current.version < published.version
 
 
 def _commit_again(context: GoldContext, work: WorkItem, keeper: LeaseKeeper) -> None:

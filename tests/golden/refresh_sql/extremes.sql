@@ -1,7 +1,7 @@
 -- gold.extremes: incremental: bronze.orders@0→@1; aggregate state
 
 -- what changed in bronze.orders after version 0, up to 1
-CREATE OR REPLACE TEMPORARY VIEW __refresh_bronze_orders AS
+CREATE OR REPLACE TEMPORARY VIEW __refresh_bronze_orders_change AS
 SELECT *, IF(_change_type IN ('insert', 'update_postimage'), 1, -1) AS __w
 FROM TABLE_CHANGES_BY_PATH('PROJECT/data/orders', 1, 1);
 
@@ -18,7 +18,7 @@ FROM (
     SELECT
       amount AS amount,
       __w
-    FROM __refresh_bronze_orders
+    FROM __refresh_bronze_orders_change
   ) AS t
   GROUP BY
     amount
@@ -152,7 +152,7 @@ SELECT
 FROM __refresh_extremes_6;
 
 -- what changed in the aggregate state state.0
-CREATE OR REPLACE TEMPORARY VIEW __refresh_state_0 AS
+CREATE OR REPLACE TEMPORARY VIEW __refresh_state_0_change AS
 SELECT
   n,
   nn0,
@@ -221,7 +221,7 @@ FROM (
             min0 AS s0_min0,
             max0 AS s0_max0,
             __w
-          FROM __refresh_state_0
+          FROM __refresh_state_0_change
         ) AS t
       ) AS t
     ) AS t

@@ -1,7 +1,7 @@
 -- gold.joined: incremental: bronze.orders@0→@1; row deltas
 
 -- what changed in bronze.orders after version 0, up to 1
-CREATE OR REPLACE TEMPORARY VIEW __refresh_bronze_orders AS
+CREATE OR REPLACE TEMPORARY VIEW __refresh_bronze_orders_change AS
 SELECT *, IF(_change_type IN ('insert', 'update_postimage'), 1, -1) AS __w
 FROM TABLE_CHANGES_BY_PATH('PROJECT/data/orders', 1, 1);
 
@@ -30,7 +30,7 @@ FROM (
         user_id AS user_id,
         amount AS amount,
         __w
-      FROM __refresh_bronze_orders
+      FROM __refresh_bronze_orders_change
     ) AS t
     WHERE
       amount > 5

@@ -1,7 +1,7 @@
 -- gold.not_in: incremental: bronze.orders@0→@1; affected-group recompute
 
 -- what changed in bronze.orders after version 0, up to 1
-CREATE OR REPLACE TEMPORARY VIEW __refresh_bronze_orders AS
+CREATE OR REPLACE TEMPORARY VIEW __refresh_bronze_orders_change AS
 SELECT *, IF(_change_type IN ('insert', 'update_postimage'), 1, -1) AS __w
 FROM TABLE_CHANGES_BY_PATH('PROJECT/data/orders', 1, 1);
 
@@ -18,7 +18,7 @@ FROM (
     SELECT
       user_id AS user_id__2,
       __w
-    FROM __refresh_bronze_orders
+    FROM __refresh_bronze_orders_change
   ) AS t
   GROUP BY
     user_id__2

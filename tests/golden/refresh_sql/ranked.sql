@@ -1,7 +1,7 @@
 -- gold.ranked: incremental: bronze.orders@0→@1; affected-group recompute
 
 -- what changed in bronze.orders after version 0, up to 1
-CREATE OR REPLACE TEMPORARY VIEW __refresh_bronze_orders AS
+CREATE OR REPLACE TEMPORARY VIEW __refresh_bronze_orders_change AS
 SELECT *, IF(_change_type IN ('insert', 'update_postimage'), 1, -1) AS __w
 FROM TABLE_CHANGES_BY_PATH('PROJECT/data/orders', 1, 1);
 
@@ -24,7 +24,7 @@ FROM (
       user_id AS user_id,
       amount AS amount,
       __w
-    FROM __refresh_bronze_orders
+    FROM __refresh_bronze_orders_change
   ) AS t
   GROUP BY
     order_id,

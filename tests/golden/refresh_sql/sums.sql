@@ -1,7 +1,7 @@
 -- gold.sums: incremental: bronze.orders@0→@1; aggregate state
 
 -- what changed in bronze.orders after version 0, up to 1
-CREATE OR REPLACE TEMPORARY VIEW __refresh_bronze_orders AS
+CREATE OR REPLACE TEMPORARY VIEW __refresh_bronze_orders_change AS
 SELECT *, IF(_change_type IN ('insert', 'update_postimage'), 1, -1) AS __w
 FROM TABLE_CHANGES_BY_PATH('PROJECT/data/orders', 1, 1);
 
@@ -44,7 +44,7 @@ FROM (
       user_id AS user_id,
       amount AS amount,
       __w
-    FROM __refresh_bronze_orders
+    FROM __refresh_bronze_orders_change
   ) AS t
 ) AS t
 GROUP BY
@@ -85,7 +85,7 @@ WHERE
   n_new <> 0;
 
 -- what changed in the aggregate state state.0
-CREATE OR REPLACE TEMPORARY VIEW __refresh_state_0 AS
+CREATE OR REPLACE TEMPORARY VIEW __refresh_state_0_change AS
 SELECT
   k0,
   n,
@@ -172,7 +172,7 @@ FROM (
             nn0 AS s0_nn0,
             sum0 AS s0_sum0,
             __w
-          FROM __refresh_state_0
+          FROM __refresh_state_0_change
         ) AS t
       ) AS t
     ) AS t

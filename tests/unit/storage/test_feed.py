@@ -10,7 +10,8 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable, write_deltalake
+from deltalake import DeltaTable, Field, write_deltalake
+from deltalake.schema import PrimitiveType
 
 from spark_jobs.graph.maintenance.reach import NO_ROWS, RowsMoved
 from spark_jobs.storage import policy
@@ -108,3 +109,9 @@ def test_deleted_files_give_no_bounds(fed: str) -> None:
     for file in (Path(fed) / "_change_data").iterdir():
         file.unlink()
     assert net(fed, 0, 1, "k") is None
+
+
+def test_a_removed_file_may_lack_a_column_that_was_added_later(fed: str) -> None:
+    DeltaTable(fed).alter.add_columns([Field("new", PrimitiveType("string"))])
+    DeltaTable(fed).delete()
+    assert net(fed, 1, 2, "new", "k") == net(fed, 1, 2, "new") == RowsMoved(8, 0)

@@ -228,3 +228,29 @@ def test_a_range_that_is_too_long_is_taken_for_changed(
         DeltaTable(fed).alter.set_table_properties({"delta.appendOnly": "false"})
     found = changes_between(fed, after=0, upto=2)
     assert (found.rows_changed, found.fed) == (True, False)
+
+
+@pytest.mark.parametrize("silent", [{1}, {2}, {3}, {1, 2, 3}, {0, 1, 2, 3}])
+@pytest.mark.parametrize("limit", [None, 2, 20])
+def test_a_commit_that_says_nothing_is_counted(
+    fed: str, silent: set[int], limit: int | None
+) -> None:
+    for number in range(1, 4):
+        said = CommitProperties(custom_metadata={"userMetadata": json.dumps({"n": number})})
+        write_deltalake(fed, ROWS, mode="append", commit_properties=said)
+    for number in silent:
+        file = Path(fed) / "_delta_log" / f"{number:020}.json"
+        lines = file.read_text().splitlines()
+        file.write_text("\n".join(one for one in lines if "commitInfo" not in json.loads(one)))
+    found = log.commits(fed, limit=limit)
+    assert [one.version for one in found] == [3, 2, 1, 0][:limit]
+    for one in found:
+        expected = None if one.version in {0, *silent} else {"n": one.version}
+        assert one.metadata == expected
+
+
+def test_other_partitions_are_another_shape(fed: str) -> None:
+    """Delta reads the removed files with the new partition columns: their values would be NULL."""
+    write_deltalake(fed, ROWS, mode="overwrite", schema_mode="overwrite", partition_by=["v"])
+    assert DeltaTable(fed).metadata().partition_columns == ["v"]
+    assert changes_between(fed, after=0, upto=1).reshaped

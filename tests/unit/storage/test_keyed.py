@@ -6,6 +6,7 @@ import json
 import random
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -241,3 +242,15 @@ def test_a_version_without_a_list_of_features_is_written_where_none_asks_for_mor
     found = plain_table(str(tmp_path))
     assert found is not None
     assert found.written == written
+
+
+def test_times_of_an_older_writer_do_not_overflow(tmp_path: Path) -> None:
+    """It stores them as INT96, which Arrow reads as nanoseconds unless told otherwise."""
+    location, last = str(tmp_path), datetime(9999, 12, 31, tzinfo=UTC)
+    given = pa.table({"k": [1], "at": pa.array([last], pa.timestamp("us", "UTC"))})
+    write_deltalake(location, given)
+    (file,) = tmp_path.glob("*.parquet")
+    pq.write_table(pq.read_table(file), file, use_deprecated_int96_timestamps=True)
+    found = rows_with_keys(location, pa.table({"k": [1]}), ["at"])
+    assert found is not None
+    assert found.to_pylist() == [{"at": last}]

@@ -183,3 +183,13 @@ def test_a_column_that_was_added_later_is_null_in_older_files(tmp_path: Path) ->
         {"a": 1, "b": "x", "c": None},
         {"a": 2, "b": "y", "c": True},
     ]
+
+
+def test_columns_in_another_order_are_left_to_spark(location: str) -> None:
+    """delta-rs would keep the order of the table."""
+    table = pa.table({"text": ["c"], "id": pa.array([3], pa.int64())})
+    with pytest.raises(AskedForSparkError):
+        writer.replace(rows_here(table, KINDS, no_spark), location, metadata={})
+    other = pa.table({"text": ["c"]})
+    writer.replace(rows_here(other, KINDS, no_spark), location, metadata={})
+    assert [one.name for one in log.schema(location)] == ["text"]
