@@ -13,7 +13,14 @@ from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+from deltalake import (
+    ColumnProperties,
+    CommitProperties,
+    DeltaTable,
+    Transaction,
+    WriterProperties,
+    write_deltalake,
+)
 from deltalake.exceptions import CommitFailedError
 
 from spark_jobs.graph.last_step import RowStep, matched_columns
@@ -41,7 +48,11 @@ def create(
     """
     described = rows if comments is None else _described(rows, comments)
     write_deltalake(
-        plain_location(location), described, mode="error", configuration=dict(CHANGE_FEED)
+        plain_location(location),
+        described,
+        mode="error",
+        configuration=dict(CHANGE_FEED),
+        writer_properties=_files_of(described.schema),
     )
     return DeltaTable(plain_location(location))
 
@@ -75,6 +86,7 @@ def replace(
             schema_mode="overwrite",
             configuration={**SHORT_LOG, **(properties or {})},
             commit_properties=_commit(metadata),
+            writer_properties=_files_of(rows.schema),
         )
 
 
@@ -102,7 +114,7 @@ def append(
     columns = pa.schema(table.schema().to_arrow())
     rows = _in_columns(rows, columns)
     with _unmoved(table.table_uri):
-        write_deltalake(table, rows, mode="append", commit_properties=_commit(metadata, txn))
+        _append(table, rows, _commit(metadata, txn))
 
 
 def open_for_change(
@@ -159,7 +171,7 @@ def change(
     inserted = _in_columns(inserted, columns)
     with _unmoved(table.table_uri):
         if deleted is None or not deleted.num_rows:
-            write_deltalake(table, inserted, mode="append", commit_properties=commit)
+            _append(table, inserted, commit)
             return
         deleted = _in_columns(deleted, columns)
         flags = [True] * deleted.num_rows + [False] * inserted.num_rows
@@ -172,6 +184,7 @@ def change(
             source_alias="s",
             target_alias="t",
             commit_properties=commit,
+            writer_properties=_files_of(columns),
         ).when_matched_delete().when_not_matched_insert(
             {_name(one): f"s.{_name(one)}" for one in columns.names},
             predicate=f"NOT s.{FLAG}",
@@ -210,12 +223,47 @@ def merge(table: DeltaTable, rows: pa.Table, how: Merge, *, txn: Txn) -> None:
         # Otherwise delta-rs skips files by their key statistics, which must be exact.
         streamed_exec=not bounded(kinds),
         commit_properties=_commit(txn=txn),
+        writer_properties=_files_of(columns),
     )
     if how.delete:
         merger = merger.when_matched_delete(how.delete)
     merger = merger.when_matched_update(values, how.update)
     with _unmoved(table.table_uri):
         merger.when_not_matched_insert(values, how.insert).execute()
+
+
+def _append(table: DeltaTable, rows: pa.Table, commit: CommitProperties) -> None:
+    properties = _files_of(rows.schema)
+    write_deltalake(
+        table, rows, mode="append", commit_properties=commit, writer_properties=properties
+    )
+
+
+def _files_of(schema: pa.Schema) -> WriterProperties:
+    """How files are written: without statistics of floating-point numbers.
+
+    delta-rs leaves NaN out of them, for Spark it is the largest number: a filter would skip the
+    file. Columns within others cannot be named, so that none of theirs are kept either.
+    """
+    without = ColumnProperties(statistics_enabled="NONE")
+    floats = {one.name: without for one in schema if pa.types.is_floating(one.type)}
+    if not any(_holds_floats(one.type) for one in schema):
+        return WriterProperties(compression="SNAPPY", column_properties=floats or None)
+    plain = [one.name for one in schema if not pa.types.is_nested(one.type)]
+    kept = dict.fromkeys(plain, ColumnProperties(statistics_enabled="PAGE"))
+    return WriterProperties(
+        compression="SNAPPY",
+        default_column_properties=without,
+        column_properties={**kept, **floats},
+    )
+
+
+def _holds_floats(kind: pa.DataType) -> bool:
+    """Whether a nested type has floating-point numbers in it."""
+    if not pa.types.is_nested(kind):
+        return False
+    inner = [kind.field(at).type for at in range(kind.num_fields)]
+    return any(pa.types.is_floating(one) or _holds_floats(one) for one in inner)
 
 
 def _described(rows: pa.Table, comments: Mapping[str, str | None]) -> pa.Table:

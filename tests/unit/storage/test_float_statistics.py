@@ -1,0 +1,83 @@
+"""Files that are written here have no statistics of floating-point numbers: these lack NaN."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable
+
+from spark_jobs.graph.last_step import MergeByKey
+from spark_jobs.storage import arrow_tables
+from spark_jobs.storage.delta import Txn
+from spark_jobs.storage.rows import Merge
+
+NAN = float("nan")
+
+
+def rows(*keys: int, real: float = NAN) -> pa.Table:
+    return pa.table(
+        {
+            "id": pa.array(keys, pa.int64()),
+            "real": pa.array([1.0, real][: len(keys)], pa.float64()),
+            "parts": pa.array([{"low": real, "n": 1}] * len(keys)),
+            "reals": pa.array([[real]] * len(keys), pa.list_(pa.float32())),
+        }
+    )
+
+
+@pytest.fixture
+def location(tmp_path: Path) -> str:
+    found = str(tmp_path / "table")
+    arrow_tables.create(rows(1, 2), found)
+    return found
+
+
+def check(location: str, versions: int) -> None:
+    table = DeltaTable(location)
+    assert table.version() == versions - 1
+    # Keys are there, so that files are still skipped by them.
+    actions = pa.table(table.get_add_actions(flatten=True))
+    bounds = [one for one in actions.column_names if one.startswith(("min.", "max."))]
+    known = {one for one in bounds if actions.column(one).null_count < actions.num_rows}
+    assert known == {"min.id", "max.id"}
+    for file in table.file_uris():
+        group = pq.read_metadata(file).row_group(0)
+        held = [group.column(at) for at in range(group.num_columns)]
+        assert [one.path_in_schema for one in held if one.statistics] == ["id"]
+        assert all(one.compression == "SNAPPY" for one in held)
+
+
+def test_a_created_table(location: str) -> None:
+    check(location, 1)
+
+
+def test_replaced_rows(location: str) -> None:
+    arrow_tables.replace(rows(3, 4), location, metadata={})
+    check(location, 2)
+
+
+def test_appended_rows(location: str) -> None:
+    arrow_tables.append(DeltaTable(location), rows(3))
+    check(location, 2)
+
+
+def test_changed_rows(location: str) -> None:
+    arrow_tables.change(
+        DeltaTable(location),
+        deleted=rows(1),
+        inserted=rows(3),
+        step=MergeByKey(("id",)),
+        txn=Txn("app", 1),
+        metadata={},
+    )
+    check(location, 2)
+
+
+def test_merged_rows(location: str) -> None:
+    columns = ("id", "real", "parts", "reals")
+    how = Merge(keys=("id",), columns=columns, update="TRUE", insert="TRUE")
+    arrow_tables.merge(DeltaTable(location), rows(2, 3), how, txn=Txn("app", 1))
+    check(location, 2)
