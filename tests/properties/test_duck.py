@@ -106,7 +106,7 @@ def test_a_program_gives_the_same_rows_as_refreshes_run_it(engine: AsRefreshed, 
     # The first takes all types, of which most programs are then refused.
     tables = EXACT_TYPES if chunk else TYPES
     engine.tried, engine.refused = 0, Counter()
-    for seed in seeds(chunk, 40):
+    for seed in seeds(chunk, 24):
         run(engine, seed, tables)
     print(engine.tried, engine.refused)
     if chunk:
