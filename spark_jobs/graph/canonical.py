@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from sqlglot import exp
+from sqlglot.dialects.dialect import Dialect
 from sqlglot.optimizer.qualify_tables import qualify_tables
 
 from spark_jobs.graph.dialect import dialect, to_sql
 from spark_jobs.graph.functions import aggregates
-from spark_jobs.graph.inference import spark_type
+from spark_jobs.graph.inference import common_type, spark_type
 from spark_jobs.graph.manifest import Column
 
 
@@ -65,11 +66,31 @@ def output_columns(tree: exp.Query, resolved: exp.Query) -> tuple[Column, ...]:
             name=written.output_name,
             type=""
             if generated and not isinstance(one.unalias(), exp.Cast)
-            else spark_type(one, reader),
+            else _type_at(resolved, at, reader),
             description=_comment(written),
         )
-        for written, one in zip(tree.selects, resolved.selects, strict=True)
+        for at, (written, one) in enumerate(zip(tree.selects, resolved.selects, strict=True))
     )
+
+
+def _type_at(query: exp.Expr, at: int, reader: Dialect) -> str:
+    """The type of an output; "" if only Spark knows it."""
+    kinds = set(_types_at(query, at))
+    output = exp.null()
+    output.type = common_type(kinds) if kinds else exp.DType.UNKNOWN
+    return spark_type(output, reader)
+
+
+def _types_at(query: exp.Expr, at: int) -> Iterator[exp.DataType]:
+    """The types of a column in all parts of a set operation, without those that are only NULL."""
+    query = query.unnest()
+    if isinstance(query, exp.SetOperation):
+        yield from _types_at(query.left, at)
+        yield from _types_at(query.right, at)
+    elif isinstance(query, exp.Query):
+        kind = query.selects[at].type or exp.DataType.build("unknown")
+        if not kind.is_type(exp.DType.NULL):
+            yield kind
 
 
 def _comment(node: exp.Expr) -> str | None:

@@ -41,6 +41,8 @@ def _truncated(name: str, *, unit: int) -> Callable[[list[Any]], exp.Expr]:
 
 _SUM = re.compile(r"([\d.]*e[+-]?\d+)([+-])(.+)", re.IGNORECASE)
 _SIGNS = {"+": TokenType.PLUS, "-": TokenType.DASH}
+# Key of the metadata of an interval of several units.
+_UNITS = "units"
 # Of literals that are integers.
 _SUFFIXES = frozenset({"L", "S", "Y"})
 
@@ -67,7 +69,39 @@ class _Reader(SparkParser):
         TokenType.PLUS: lambda self: exp.Anonymous(
             this="POSITIVE", expressions=[self._parse_unary()]
         ),
+        TokenType.DASH: lambda self: self._negative(),
     }
+
+    def _negative(self) -> exp.Expr:
+        """Read a sign, which is a part of the number that follows: ``-1::STRING`` is '-1'."""
+        # The tokenizer makes a cast of a literal like 3L, at one place.
+        is_number = self._curr.token_type is TokenType.NUMBER
+        is_number = is_number and self._next.start != self._curr.start
+        found: Any = self._parse_unary()
+        inner = found
+        while is_number and isinstance(inner, exp.Cast):
+            inner = inner.this
+        if inner is found:
+            return self.expression(exp.Neg(this=found))
+        inner.replace(exp.Neg(this=inner.copy()))
+        return found  # type: ignore[no-any-return]
+
+    def _parse_interval(self, *args: Any, **kwargs: Any) -> Any:
+        """Read an interval; that of several units is one value, and not the sum of sqlglot."""
+        found = super()._parse_interval(*args, **kwargs)
+        if not isinstance(found, exp.Add):
+            return found
+        whole = exp.Paren(this=found)
+        whole.meta[_UNITS] = True
+        return whole
+
+    def _replace_lambda(self, node: exp.Expr | None, expressions: list[exp.Expr]) -> Any:
+        """Find the arguments of a lambda, whose names may be in any case."""
+        names = {one.name.lower(): one.name for one in expressions}
+        for column in node.find_all(exp.Column) if node is not None else ():
+            first = column.parts[0]
+            first.set("this", names.get(first.name.lower(), first.name))
+        return super()._replace_lambda(node, expressions)
 
     def _cast_or_literal(self, value: exp.Expr, kind: exp.Expr) -> exp.Expr:
         """Read a cast, or a literal like 3L, which the tokenizer made one.
@@ -151,6 +185,13 @@ class _Writer(SparkGenerator):
             return f"{self.sql(expression, 'this')}{expression.args['suffix']}"
         return str(super().cast_sql(expression, safe_prefix=safe_prefix))
 
+    def paren_sql(self, expression: exp.Paren) -> str:
+        if expression.meta.get(_UNITS):
+            # Literal, because the bound of a window must be one.
+            parts = [self.sql(one) for one in expression.find_all(exp.Interval)]
+            return " ".join([parts[0], *(one.removeprefix("INTERVAL ") for one in parts[1:])])
+        return str(super().paren_sql(expression))
+
     def function_name(self, expression: exp.Func) -> str:
         # named_struct('a', x) was parsed as struct(x AS a).
         return "STRUCT" if isinstance(expression, exp.Struct) else super().function_name(expression)
@@ -220,6 +261,10 @@ def parse(sql: str) -> exp.Expr:
     'SELECT a / 3L, a / CAST(3 AS BIGINT), a / -3S, a / POSITIVE(3) FROM x'
     >>> to_sql(parse("select 2 * 1e0+3, 1e-2-a from x"))
     'SELECT 2 * 1e0 + 3, 1e-2 - a FROM x'
+    >>> to_sql(parse("select -1.50bd, -3l from x"))
+    "SELECT -CAST('1.50' AS DECIMAL(3, 2)), -3L FROM x"
+    >>> to_sql(parse("select -1::string, t - interval 1 day 2 hours, f(b, A -> a + 1) from x"))
+    "SELECT CAST(-1 AS STRING), t - INTERVAL '1' DAY '2' HOURS, F(b, A -> A + 1) FROM x"
     >>> to_sql(parse("select a as b from x qualify rank() over (order by x.b) = 1 limit 2"))
     'SELECT a AS b FROM x QUALIFY RANK() OVER (ORDER BY x.b) = 1 LIMIT 2'
     """

@@ -100,7 +100,8 @@ def filled_parts(node: exp.Expr) -> list[str]:
 
 def _foreign_join(node: exp.Join) -> str | None:
     side, kind, method = node.side.upper(), node.kind.upper(), node.method.upper()
-    if (side, kind) in _JOINS and method in {"", "NATURAL"}:
+    some = kind in {"SEMI", "ANTI"}
+    if (side, kind) in _JOINS and (not method or (method == "NATURAL" and not some)):
         return None
     words = filter(None, (method, side, kind.removesuffix("_JOIN"), "JOIN"))
     return " ".join(words)

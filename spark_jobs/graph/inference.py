@@ -48,6 +48,7 @@ def overrides() -> dict[type[exp.Expr], dict[str, Any]]:
         exp.Anonymous: {"annotator": _time_window},
         exp.Literal: {"annotator": _literal},
         exp.Nullif: {"annotator": _first},
+        exp.Neg: {"annotator": _negated},
         exp.Array: {"annotator": _array},
         exp.DateDiff: {"annotator": _difference},
         exp.Quantile: {"annotator": _percentile},
@@ -157,20 +158,21 @@ def _choice(self: TypeAnnotator, node: Any) -> Any:
     else:
         values = [node.this, *node.expressions]
     kinds = {one.type for one in values if one and not one.is_type(exp.DType.NULL)}
-    self._set_type(node, _common(kinds) if kinds else exp.DType.NULL)
+    self._set_type(node, common_type(kinds) if kinds else exp.DType.NULL)
     return node
 
 
 def _array(self: TypeAnnotator, node: Any) -> Any:
     kinds = {one.type for one in node.expressions if not one.is_type(exp.DType.NULL)}
-    element = exp.DataType.build(_common(kinds)) if kinds else None
+    element = exp.DataType.build(common_type(kinds)) if kinds else None
     if element is None or element.is_type(exp.DType.UNKNOWN):
         return _unknown(self, node)
     self._set_type(node, exp.DataType(this=exp.DType.ARRAY, expressions=[element], nested=True))
     return node
 
 
-def _common(kinds: set[Any]) -> Any:
+def common_type(kinds: set[Any]) -> Any:
+    """The type to which Spark widens values of these types; UNKNOWN if they are not numbers."""
     if len(kinds) == 1:
         return next(iter(kinds))
     if all(kind.is_type(*_INTEGERS) for kind in kinds):
@@ -186,6 +188,13 @@ def _common(kinds: set[Any]) -> Any:
 def _first(self: TypeAnnotator, node: Any) -> Any:
     """NULLIF has the type of its first value."""
     self._set_type(node, node.this.type)
+    return node
+
+
+def _negated(self: TypeAnnotator, node: Any) -> Any:
+    """A text becomes a DOUBLE."""
+    text = node.this.type is not None and node.this.is_type(*exp.DataType.TEXT_TYPES)
+    self._set_type(node, exp.DType.DOUBLE if text else node.this.type)
     return node
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
-from sqlglot.optimizer.annotate_types import annotate_types
+from sqlglot.optimizer.annotate_types import TypeAnnotator
 from sqlglot.optimizer.normalize_identifiers import normalize_identifiers
 from sqlglot.optimizer.qualify import qualify
 from sqlglot.optimizer.qualify_tables import qualify_tables
@@ -22,6 +23,8 @@ from spark_jobs.graph.errors import (
     UnknownColumnError,
     UnknownRelationError,
 )
+from spark_jobs.graph.inference import common_type
+from spark_jobs.graph.joined_columns import correct_joined_columns, note_joins_by_name
 from spark_jobs.graph.parsing import SqlText
 from spark_jobs.graph.place_checks import with_bare_positions, wrong_position
 from spark_jobs.graph.renamed_columns import with_renaming_apart, wrong_names
@@ -45,6 +48,22 @@ class Resolved:
     problems: tuple[LakehouseError, ...]
 
 
+class _Annotator(TypeAnnotator):
+    """Widens the types of a union's columns as Spark does."""
+
+    _of_union = False
+
+    def _annotate_set_operation(self, expression: exp.SetOperation) -> None:
+        self._of_union = True
+        super()._annotate_set_operation(expression)
+        self._of_union = False
+
+    def _maybe_coerce(self, type1: Any, type2: Any) -> Any:
+        if self._of_union:
+            return common_type({exp.DataType.build(one) for one in (type1, type2)})
+        return super()._maybe_coerce(type1, type2)
+
+
 def resolve(tree: exp.Query, schemas: Schemas, source: SqlText, subject: str) -> Resolved:
     """Qualify and type a copy of the tree.
 
@@ -58,7 +77,7 @@ def resolve(tree: exp.Query, schemas: Schemas, source: SqlText, subject: str) ->
     schema = _schema(schemas, tree)
     try:
         qualified = qualify(
-            with_bare_positions(with_renaming_apart(tree.copy())),
+            _prepared(tree),
             dialect=reader,
             schema=schema,
             # Otherwise a table without a layer would be searched in every layer.
@@ -67,14 +86,25 @@ def resolve(tree: exp.Query, schemas: Schemas, source: SqlText, subject: str) ->
             validate_qualify_columns=False,
             quote_identifiers=False,
         )
+        correct_joined_columns(qualified)
         problems = list(_unresolved(qualified, schema, source, subject))
         problems += wrong_names(qualified, source, subject)
-        typed = annotate_types(qualified, schema=schema, dialect=reader)
+        typed = _Annotator(schema=schema).annotate(qualified)
     except SqlglotError as error:
         return Resolved(tree, (_refused(error, tree, source, subject),))
     if not problems:
         problems += check_semantics(typed, source, subject)
     return Resolved(typed, tuple(problems))
+
+
+def _prepared(tree: exp.Query) -> exp.Query:
+    """A copy for ``qualify``, which keeps the names of fields as written: Spark's JSON has them."""
+    copy = note_joins_by_name(with_bare_positions(with_renaming_apart(tree.copy())))
+    for struct in copy.find_all(exp.Struct):
+        for field in struct.expressions:
+            if isinstance(field, exp.PropertyEQ):
+                field.this.meta["case_sensitive"] = True
+    return copy
 
 
 def unresolved(

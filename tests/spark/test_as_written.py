@@ -120,6 +120,11 @@ SCALARS = (
     *("VARIANT_GET(PARSE_JSON(j), '$.x.y', 'int')", "FROM_JSON(j, 'x STRUCT<y: INT>')"),
     *("JSON_ARRAY_LENGTH(j)", "TYPEOF(n)", "PARSE_URL('http://a/b?c=d', 'QUERY', 'c')"),
     *("URL_DECODE('a%20b')", "WIDTH_BUCKET(d, 0, 100, 4)", "ISNULL(l)"),
+    *("-1::STRING", "-1::STRING::INT", "-(1::STRING)", "- 1.5::STRING", "2 - 1::STRING"),
+    *("at - INTERVAL 1 DAY 2 HOURS", "at - INTERVAL '1' HOUR '2' MINUTES"),
+    *("TRANSFORM(xs, I -> i + 1)", "TRANSFORM(xs, i -> I + 1)"),
+    *("AGGREGATE(xs, 0, (A, X) -> a + x, I -> i * 2)", "NAMED_STRUCT('A', i, 'b c', l)"),
+    *("TO_JSON(STRUCT(i AS Key, L))", "NAMED_STRUCT('Key', i).key", "STRUCT(I, s AS S)"),
     *("ISNOTNULL(l)", "ISNAN(d)", "NANVL(d, 1)", "FACTORIAL(i)", "DEGREES(d)", "BIT_COUNT(l)"),
 )
 AGGREGATES = (
@@ -178,6 +183,31 @@ QUERIES = (
         " FULL JOIN (SELECT j AS k FROM silver.c) AS c USING (k)"
     ),
     "SELECT k, x FROM silver.a AS a NATURAL JOIN (SELECT k, z FROM silver.b) AS b",
+    *(
+        f"SELECT k, c.y FROM silver.b {one} JOIN silver.a USING (k)"
+        f" {other} JOIN (SELECT x + 2 AS k, y FROM silver.a) AS c USING (k)"
+        for one in ("", "LEFT", "RIGHT", "FULL")
+        for other in ("", "LEFT", "RIGHT", "FULL")
+    ),
+    (
+        "SELECT k FROM silver.b NATURAL FULL JOIN (SELECT k, y FROM silver.a) AS a"
+        " LEFT SEMI JOIN silver.c AS c ON c.j = k ANTI JOIN (SELECT x + 1 AS k FROM silver.a) AS d"
+        " USING (k)"
+    ),
+    *(
+        f"SELECT k FROM silver.a {join} JOIN (SELECT BIGINT(k) AS k FROM silver.b) AS b USING (k)"
+        for join in ("", "LEFT", "RIGHT", "FULL")
+    ),
+    "SELECT a.k FROM silver.a AS a JOIN silver.b AS b USING (k) GROUP BY k",
+    (
+        "SELECT k, (SELECT MAX(c.z) FROM silver.c AS c WHERE c.j + 2 = k) AS z FROM silver.b"
+        " FULL JOIN silver.a USING (k) WHERE EXISTS (SELECT 1 FROM silver.a AS c WHERE c.x + 2 = k)"
+    ),
+    (
+        "SELECT SUM(d.x) OVER (ORDER BY d.at RANGE BETWEEN INTERVAL 1 DAY 2 HOURS PRECEDING"
+        " AND CURRENT ROW) AS s FROM"
+        " (SELECT a.x, TIMESTAMP'2024-01-01' + MAKE_DT_INTERVAL(a.y) AS at FROM silver.a AS a) AS d"
+    ),
     (
         "SELECT a.k FROM silver.a AS a, silver.b AS b, silver.c AS c"
         " WHERE a.k = b.k AND b.k = c.j OR a.x = c.y"
