@@ -63,6 +63,11 @@ class _Reader(SparkParser):
         **SparkParser.COLUMN_OPERATORS,
         TokenType.DCOLON: lambda self, value, kind: self._cast_or_literal(value, kind),
     }
+    # In Spark || binds as tightly as +, and not less.
+    TERM: ClassVar[dict[TokenType, type[exp.Binary]]] = {
+        **SparkParser.TERM,
+        TokenType.DPIPE: exp.DPipe,
+    }
     UNARY_PARSERS: ClassVar[dict[TokenType, Callable[..., Any]]] = {
         **SparkParser.UNARY_PARSERS,
         # A sign changes types: of a text, and of a literal beside a decimal.

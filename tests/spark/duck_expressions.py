@@ -294,6 +294,7 @@ REFUSED = (
     "SELECT DISTINCT i FROM edges ORDER BY i LIMIT 1",
     "SELECT GREATEST(f, f) AS v FROM edges",
     "SELECT ABS(c) AS v FROM edges",
+    "SELECT c || i + 1 AS v FROM edges",
     "SELECT TO_DATE(c) AS v FROM edges",
     # Its text ends so in DuckDB only.
     "SELECT at LIKE '%+00' AS v FROM edges",

@@ -28,6 +28,7 @@ AS v(i, l, d, n, s, u, day, at, xs, m, b, j, bin)
 SCALARS = (
     *("n / 3L", "n / -3L", "n / -(3L)", "n * 3S + 1L", "n / 3Y", "n / +3", "n / +(3)", "n % 3L"),
     *("3L", "-128Y", "-9223372036854775808L", "+'3'", "2 * 1e0+3", "1e1-2", "COALESCE(n, 3L)"),
+    *("'1' || i + 1", "i + 1 || '1'", "'1' || i * 2", "i - 1 || i - 1"),
     *("LOG10(d)", "LOG2(d)", "LOG(d)", "LOG(3, d)", "LN(d)", "LOG1P(d)", "EXP(i)", "CBRT(d)"),
     *("ROUND(n, 1)", "BROUND(n, 1)", "CEIL(n)", "CEIL(n, 1)", "FLOOR(n)", "FLOOR(n, -1)"),
     *("SIGN(n)", "SIGNUM(n)", "POWER(i, 2)", "POW(i, 2)", "MOD(l, 3)", "PMOD(l, 3)", "l DIV 3"),

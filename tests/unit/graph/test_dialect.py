@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from sqlglot import exp
 
 from spark_jobs.graph.dialect import parse, to_sql
 
@@ -59,3 +60,9 @@ def test_a_time_without_a_zone_has_none() -> None:
 
 def test_values_are_joined_without_a_separator() -> None:
     assert to_sql(parse("SELECT LISTAGG(a) FROM t")) == "SELECT LISTAGG(a, '') FROM t"
+
+
+def test_texts_are_joined_from_left_to_right_with_sums() -> None:
+    (value,) = parse("SELECT a || b + c || d FROM t").selects
+    (added,) = value.find_all(exp.Add)
+    assert [to_sql(one) for one in (value.this, added.this)] == ["a || b + c", "a || b"]
