@@ -17,6 +17,8 @@ _DIGITS = dict(zip(_INTEGERS, (3, 5, 10, 20), strict=True))
 _FLOATS = (exp.DType.FLOAT, exp.DType.DOUBLE)
 # Expressions that return one of several values.
 _CHOICES = (exp.Coalesce, exp.If, exp.Nvl2, exp.Case, exp.Greatest, exp.Least)
+# sqlglot's names for Spark's TIMESTAMP.
+_MOMENTS = (exp.DType.TIMESTAMPTZ, exp.DType.TIMESTAMPLTZ)
 _MAX_PRECISION = 38
 _FIRST_BIGINT, _FIRST_DECIMAL = 2**31, 2**63
 # Functions that return a struct of two timestamps of their argument's type.
@@ -150,7 +152,7 @@ def _literal(self: TypeAnnotator, node: Any) -> Any:
 
 
 def _choice(self: TypeAnnotator, node: Any) -> Any:
-    """The common type of all values; UNKNOWN if these are not numbers and differ."""
+    """The common type of all values."""
     if isinstance(node, exp.Case):
         values = [*(one.args["true"] for one in node.args["ifs"]), node.args.get("default")]
     elif isinstance(node, exp.If | exp.Nvl2):
@@ -172,9 +174,15 @@ def _array(self: TypeAnnotator, node: Any) -> Any:
 
 
 def common_type(kinds: set[Any]) -> Any:
-    """The type to which Spark widens values of these types; UNKNOWN if they are not numbers."""
+    """The type to which Spark widens values of these types; UNKNOWN if only Spark knows it."""
     if len(kinds) == 1:
         return next(iter(kinds))
+    # sqlglot's type of a literal is another one.
+    if all(kind.is_type(*exp.DataType.TEXT_TYPES) for kind in kinds):
+        return exp.DType.TEXT
+    later = {kind for kind in kinds if not kind.is_type(exp.DType.DATE)}
+    if len(later) == 1 and all(kind.is_type(*_MOMENTS) for kind in later):
+        return later.pop()
     if all(kind.is_type(*_INTEGERS) for kind in kinds):
         return max((kind.this for kind in kinds), key=_INTEGERS.index)
     sizes = [_parts(kind) or (_DIGITS.get(kind.this, 0), 0) for kind in kinds]
@@ -239,8 +247,7 @@ def _time_window(self: TypeAnnotator, node: Any) -> Any:
     kind = node.expressions[0].type if node.expressions else None
     if node.name.lower() not in _TIME_WINDOWS or kind is None:
         return _unknown(self, node)
-    # sqlglot's name for Spark's TIMESTAMP.
-    if not kind.is_type(exp.DType.TIMESTAMPTZ, exp.DType.TIMESTAMPLTZ):
+    if not kind.is_type(*_MOMENTS):
         return _unknown(self, node)
     bounds = [exp.ColumnDef(this=exp.to_identifier(one), kind=kind) for one in ("start", "end")]
     self._set_type(node, exp.DataType(this=exp.DType.STRUCT, expressions=bounds, nested=True))

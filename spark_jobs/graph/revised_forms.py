@@ -51,8 +51,11 @@ def _mixes_types(left: list[exp.Expr], right: list[exp.Expr]) -> bool:
     """Whether two columns beside each other have types that are known and differ."""
     for kinds in zip(map(_kind, left), map(_kind, right), strict=False):
         known = not any(one.is_type(exp.DType.UNKNOWN, exp.DType.NULL) for one in kinds)
-        whole = all(one.is_type(*exp.DataType.INTEGER_TYPES) for one in kinds)
-        if known and not whole and kinds[0] != kinds[1]:
+        same = kinds[0] == kinds[1] or any(
+            all(one.is_type(*alike) for one in kinds)
+            for alike in (exp.DataType.INTEGER_TYPES, exp.DataType.TEXT_TYPES)
+        )
+        if known and not same:
             return True
     return False
 

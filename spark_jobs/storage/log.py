@@ -8,11 +8,10 @@ exists and cannot be read.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import lru_cache, wraps
-from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -20,10 +19,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
-from deltalake.fs import DeltaStorageHandler
-from pyarrow.fs import PyFileSystem
 
 from spark_jobs.names import TableVersion
+from spark_jobs.storage.commits import Commit, commit, history
 from spark_jobs.storage.errors import LogUnreadableError, TableMissingError
 from spark_jobs.storage.lake import plain_location
 from spark_jobs.storage.log_files import newest_version
@@ -43,21 +41,6 @@ _T_co = TypeVar("_T_co", covariant=True)
 
 class _OfVersion(Protocol[_T_co]):
     def __call__(self, location: str, version: int | None = None) -> _T_co: ...
-
-
-@dataclass(frozen=True)
-class Commit:
-    """One commit of a table.
-
-    Attributes:
-        metadata: the user metadata, if it is a JSON object; otherwise None.
-    """
-
-    version: int
-    timestamp: datetime
-    operation: str
-    metadata: Mapping[str, Any] | None
-    metrics: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -120,20 +103,8 @@ def commits(location: str, *, limit: int | None = None) -> list[Commit]:
     stat = _stat(plain_location(location), table.version())
     if limit is None or stat is None:
         # A whole log may be long and is seldom read, so it is not cached.
-        return list(_history(location, table, limit))
+        return list(history(location, table, limit))
     return list(_kept_history(location, table.version(), stat, limit))
-
-
-def commit(location: str, version: int) -> Commit | None:
-    """The commit of a version; None if it is no longer readable or has no timestamp.
-
-    It reads the commit's file, because the history of a table opened at a version still starts at
-    the newest commit.
-    """
-    info = _commit_info(location, version)
-    if info is None or "timestamp" not in info:
-        return None
-    return _commit({**info, "version": version})
 
 
 def committed_at(location: str, version: int) -> datetime | None:
@@ -316,38 +287,7 @@ def _kept_history(
     location: str, version: int, commit: _Stat, limit: int | None
 ) -> tuple[Commit, ...]:
     del commit
-    return _history(location, _opened(location, version), limit)
-
-
-def _history(location: str, table: DeltaTable, limit: int | None) -> tuple[Commit, ...]:
-    found = tuple(_commit(entry) for entry in table.history(limit))
-    # delta-rs leaves out commits without information, which is optional, and numbers the others
-    # without a gap. Then the number of the oldest one is too high, or there are older ones.
-    if found and commit(location, found[-1].version) == found[-1]:
-        last = found[-1].version
-        if len(found) == limit or not last or _commit_info(location, last - 1) is None:
-            return found
-    return tuple(islice(_commits_down_from(location, table.version()), limit))
-
-
-def _commits_down_from(location: str, version: int) -> Iterator[Commit]:
-    """The commits that the log still has, from a version on, newest first."""
-    for one in range(version, -1, -1):
-        info = _commit_info(location, one)
-        if info is None:
-            return
-        yield _commit({**info, "version": one})
-
-
-def _commit_info(location: str, version: int) -> Mapping[str, Any] | None:
-    """What a commit says about itself, perhaps nothing; None if it is no longer readable."""
-    files = PyFileSystem(DeltaStorageHandler(plain_location(location)))
-    try:
-        with files.open_input_file(f"_delta_log/{version:020}.json") as file:
-            actions = [json.loads(line) for line in file.read().splitlines() if line.strip()]
-    except OSError:
-        return None
-    return next((one["commitInfo"] for one in actions if "commitInfo" in one), {})
+    return history(location, _opened(location, version), limit)
 
 
 def _stat(place: str, version: int) -> _Stat | None:
@@ -360,26 +300,6 @@ def _stat(place: str, version: int) -> _Stat | None:
     except OSError:
         return None
     return stat.st_ino, stat.st_mtime_ns, stat.st_size
-
-
-def _commit(entry: Mapping[str, Any]) -> Commit:
-    return Commit(
-        version=int(entry["version"]),
-        timestamp=datetime.fromtimestamp(int(entry.get("timestamp", 0)) / 1000, tz=UTC),
-        operation=str(entry.get("operation", "")),
-        metadata=_json_object(entry.get("userMetadata")),
-        metrics=entry.get("operationMetrics") or {},
-    )
-
-
-def _json_object(text: object) -> Mapping[str, Any] | None:
-    if not isinstance(text, str):
-        return None
-    try:
-        value = json.loads(text)
-    except ValueError:
-        return None
-    return value if isinstance(value, dict) else None
 
 
 def _shape(kind: Any) -> object:

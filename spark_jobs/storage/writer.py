@@ -19,6 +19,7 @@ from spark_jobs.names import TableVersion
 from spark_jobs.sections import MaintenanceSettings
 from spark_jobs.storage import arrow_tables, log, plain, policy, tables
 from spark_jobs.storage.columns import ColumnSpec
+from spark_jobs.storage.commits import commit
 from spark_jobs.storage.compaction import join_partition, join_small_files
 from spark_jobs.storage.delta import Txn
 from spark_jobs.storage.errors import TableMovedError
@@ -277,7 +278,7 @@ def _check_follows(location: str, after: int, metadata: Mapping[str, Any] | None
     Raises:
         TableMovedError: another commit came in between.
     """
-    commit = log.commit(location, after + 1)
+    commit = commit(location, after + 1)
     if commit is None or commit.metadata != dict(metadata or {}):
         raise TableMovedError(location, "another refresh wrote to it")
 

@@ -48,7 +48,11 @@ OF_TIMES = (
     *("DATEDIFF(d, d)", "DATE_ADD(d, 1)", "TO_DATE(c)", "DATE_TRUNC('DAY', at)", "TRUNC(d, 'MM')"),
     *("d + 1", "d - d", "at - at", "at + INTERVAL '1' DAY", "LAST_DAY(d)", "ADD_MONTHS(d, 1)"),
     *("COALESCE(d, at)", "IF(o, d, at)", "COALESCE(c, d)", "UNIX_TIMESTAMP(at)"),
+    *("COALESCE(c, 'x')", "IF(o, 'x', c)", "CASE WHEN o THEN 'x' ELSE c END", "NULLIF(c, 'x')"),
+    *("GREATEST(c, 'x')", "IF(o, TRUE, o)", "ARRAY(c, 'x')", "NVL(d, DATE'2024-01-01')"),
 )
+# Of these, all are derived.
+KNOWN = ("COALESCE(c, 'x')", "IF(o, 'x', c)", "COALESCE(d, at)", "ARRAY(c, 'x')", "COALESCE(m, 0)")
 
 
 def differences(
@@ -83,6 +87,11 @@ def test_types_of_numbers_and_times(spark: SparkSession) -> None:
     assert not wrong, "\n".join(wrong)
     # Of 5,600 for two numbers, 360 for one and 25 of times.
     assert derived + count > 4_000
+
+
+def test_common_types_are_derived() -> None:
+    trees = [parse(f"SELECT {one} AS v FROM t").selects[0].unalias() for one in KNOWN]
+    assert "" not in expression_types(trees, TYPES)
 
 
 def test_types_of_other_calls(spark: SparkSession) -> None:

@@ -10,9 +10,9 @@ from spark_jobs.graph.manifest import Manifest
 from spark_jobs.planning.plan import Intruder
 from spark_jobs.planning.watermark import Watermark
 from spark_jobs.storage import log
+from spark_jobs.storage.commits import Commit
 from spark_jobs.storage.history import rows_changed
 from spark_jobs.storage.lake import Lake
-from spark_jobs.storage.log import Commit
 
 # A publication is nearly always among this many newest commits.
 _FIRST_LOOK = 20

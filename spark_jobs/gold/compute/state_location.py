@@ -13,6 +13,7 @@ from spark_jobs.gold.base.context import GoldContext
 from spark_jobs.gold.base.publications import Publication
 from spark_jobs.names import TableVersion
 from spark_jobs.storage import log, policy
+from spark_jobs.storage.commits import commit
 from spark_jobs.storage.history import readable
 
 # Key in a commit's metadata: how many appends there were since the last rewrite.
@@ -62,7 +63,7 @@ def aggregate_state(
         return AggregateState(location)
     if not readable(location, known.version):
         return AggregateState(location)
-    commit = log.commit(location, known.version)
-    layers = None if commit is None else (commit.metadata or {}).get(LAYERS)
+    found = commit(location, known.version)
+    layers = None if found is None else (found.metadata or {}).get(LAYERS)
     rows = log.size(location, known.version).rows or 0
     return AggregateState(location, known, rows, layers if isinstance(layers, int) else None)

@@ -43,6 +43,7 @@ SCHEMAS = {TableName.parse("silver.t"): COLUMNS}
             ("equality of several types",),
         ),
         ("t.k AS v FROM silver.t AS t UNION ALL SELECT t.big FROM silver.t AS t", ()),
+        ("CAST(t.k AS STRING) AS v FROM silver.t AS t UNION ALL SELECT 'all' FROM silver.t", ()),
         # The type is that of the first decimal.
         ("COALESCE(SUM(t.m), 0) AS v FROM silver.t AS t", ()),
         ("IF(t.k > 1, t.n, t.m) AS v, t.m * 0.5 AS w FROM silver.t AS t", ()),
