@@ -278,8 +278,8 @@ def _check_follows(location: str, after: int, metadata: Mapping[str, Any] | None
     Raises:
         TableMovedError: another commit came in between.
     """
-    commit = commit(location, after + 1)
-    if commit is None or commit.metadata != dict(metadata or {}):
+    found = commit(location, after + 1)
+    if found is None or found.metadata != dict(metadata or {}):
         raise TableMovedError(location, "another refresh wrote to it")
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 
-from spark_jobs.storage import log
+from spark_jobs.storage import commits, log
 from spark_jobs.storage.history import Changes, changes_between, rows_changed
 
 FED = {"delta.enableChangeDataFeed": "true"}
@@ -34,10 +34,10 @@ def test_each_commit_is_dated_and_described_by_itself(fed: str) -> None:
         said = CommitProperties(custom_metadata={"userMetadata": json.dumps({"n": number})})
         write_deltalake(fed, ROWS, mode="append", commit_properties=said)
     newest_first = log.commits(fed)
-    assert [log.commit(fed, one) for one in (2, 1, 0)] == newest_first
+    assert [commits.commit(fed, one) for one in (2, 1, 0)] == newest_first
     assert [one.metadata for one in newest_first] == [{"n": 2}, {"n": 1}, None]
     assert log.committed_at(fed, 0) == newest_first[2].timestamp < newest_first[0].timestamp
-    assert log.commit(fed, 3) is None
+    assert commits.commit(fed, 3) is None
 
 
 def commit(location: str, version: int, *actions: dict[str, Any]) -> None:
