@@ -66,7 +66,12 @@ def differences(
     trees = [parse(f"SELECT {one} AS v FROM t").selects[0].unalias() for one in expressions]
     pairs = list(zip(expressions, expression_types(trees, types), right, strict=True))
     derived = [(one, ours, theirs) for one, ours, theirs in pairs if ours not in {"", EXACT}]
-    wrong = [f"{one}: {ours}, not {theirs}" for one, ours, theirs in derived if ours != theirs]
+    # Spark writes names of fields without quotes here.
+    wrong = [
+        f"{one}: {ours}, not {theirs}"
+        for one, ours, theirs in derived
+        if ours.replace("`", "") != theirs
+    ]
     return wrong, len(derived)
 
 
