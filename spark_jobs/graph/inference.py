@@ -10,6 +10,13 @@ from sqlglot.dialects.spark import Spark
 from sqlglot.optimizer.annotate_types import TypeAnnotator
 
 from spark_jobs.definitions.column_types import TypeTextError, canonical_type
+from spark_jobs.graph.decimal_types import (
+    Size,
+    product_size,
+    quotient_size,
+    remainder_size,
+    sum_size,
+)
 
 _INTEGERS = (exp.DType.TINYINT, exp.DType.SMALLINT, exp.DType.INT, exp.DType.BIGINT)
 # Their number of digits as a decimal.
@@ -19,6 +26,13 @@ _FLOATS = (exp.DType.FLOAT, exp.DType.DOUBLE)
 _CHOICES = (exp.Coalesce, exp.If, exp.Nvl2, exp.Case, exp.Greatest, exp.Least)
 # sqlglot's names for Spark's TIMESTAMP.
 _MOMENTS = (exp.DType.TIMESTAMPTZ, exp.DType.TIMESTAMPLTZ)
+_SIZES: dict[type[exp.Expr], Callable[..., Size]] = {
+    exp.Add: sum_size,
+    exp.Sub: sum_size,
+    exp.Mul: product_size,
+    exp.Div: quotient_size,
+    exp.Mod: remainder_size,
+}
 _MAX_PRECISION = 38
 _FIRST_BIGINT, _FIRST_DECIMAL = 2**31, 2**63
 # Functions that return a struct of two timestamps of their argument's type.
@@ -227,20 +241,42 @@ def _difference(self: TypeAnnotator, node: Any) -> Any:
 
 
 def _arithmetic(self: TypeAnnotator, node: Any) -> Any:
-    """Integers and floats by Spark's widening; decimals, dates and intervals stay unknown."""
-    kinds = [node.left.type, node.right.type]
+    """Numbers by Spark's rules; dates and intervals stay unknown."""
+    sides = node.left, node.right
+    kinds = [one.type or exp.DataType.build("unknown") for one in sides]
+    sizes = [_size(one) for one in sides]
     result: Any = exp.DType.UNKNOWN
-    if all(kind is not None and kind.is_type(*_INTEGERS) for kind in kinds):
-        order = list(_INTEGERS)
-        result = order[max(order.index(kind.this) for kind in kinds)]
+    if all(kind.is_type(*_INTEGERS) for kind in kinds):
+        result = common_type(set(kinds))
         if isinstance(node, exp.Div):
             result = exp.DType.DOUBLE
         elif isinstance(node, exp.IntDiv):
             result = exp.DType.BIGINT
-    elif all(kind is not None and kind.is_type(*_INTEGERS, exp.DType.DOUBLE) for kind in kinds):
-        result = exp.DType.DOUBLE
+    elif all(kind.is_type(*_INTEGERS, exp.DType.DOUBLE, exp.DType.DECIMAL) for kind in kinds):
+        if any(kind.is_type(exp.DType.DOUBLE) for kind in kinds):
+            result = exp.DType.DOUBLE
+        elif isinstance(node, exp.IntDiv):
+            result = exp.DType.BIGINT
+        elif all(sizes):
+            result = _decimal(*_SIZES[type(node)](*sizes))
     self._set_type(node, result)
     return node
+
+
+def _size(node: exp.Expr) -> Size | None:
+    """An exact number beside a decimal: a literal has the digits that are written."""
+    bare = node.unnest()
+    bare = bare.this if isinstance(bare, exp.Neg) else bare
+    literal = bare.this if bare.args.get("suffix") in {"L", "S"} else bare
+    if isinstance(literal, exp.Literal) and literal.is_int:
+        return len(literal.name.lstrip("0")) or 1, 0
+    kind = node.type
+    return None if kind is None else _parts(kind) or _of_integer(kind)
+
+
+def _of_integer(kind: exp.DataType) -> Size | None:
+    digits = _DIGITS.get(kind.this)
+    return None if digits is None else (digits, 0)
 
 
 def _time_window(self: TypeAnnotator, node: Any) -> Any:

@@ -9,12 +9,17 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from spark_jobs.graph.decimal_types import (
+    MOST_DIGITS,
+    Size,
+    limited,
+    product_size,
+    quotient_size,
+    sum_size,
+)
 from spark_jobs.graph.duck.errors import NotTranslatedError
 from spark_jobs.graph.type_agreement import agreement
 
-_MOST_DIGITS = 38
-# Minimum scale of a result that would need more than 38 digits.
-_LEAST_SCALE = 6
 # Digits that Spark keeps when it negates a decimal.
 _MOST_NEGATED = 34
 _DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(\d+)\s*\)")
@@ -114,10 +119,7 @@ def decimal(precision: int, scale: int) -> Kind:
     >>> str(decimal(49, 6)), str(decimal(47, 12))
     ('decimal(38,6)', 'decimal(38,6)')
     """
-    if precision <= _MOST_DIGITS:
-        return Kind("decimal", precision, scale)
-    least = min(scale, _LEAST_SCALE)
-    return Kind("decimal", _MOST_DIGITS, max(_MOST_DIGITS - (precision - scale), least))
+    return Kind("decimal", *limited(precision, scale))
 
 
 def as_decimal(kind: Kind) -> Kind:
@@ -133,24 +135,24 @@ def sum_of(left: Kind, right: Kind) -> Kind:
     """
     if left.is_integer and right.is_integer:
         return wider_integer(left, right)
-    one, other = as_decimal(left), as_decimal(right)
-    scale = max(one.scale, other.scale)
-    return decimal(max(one.precision - one.scale, other.precision - other.scale) + scale + 1, scale)
+    return Kind("decimal", *sum_size(_size(left), _size(right)))
 
 
 def product_of(left: Kind, right: Kind) -> Kind:
     """The type of ``*`` over two exact types."""
     if left.is_integer and right.is_integer:
         return wider_integer(left, right)
-    one, other = as_decimal(left), as_decimal(right)
-    return decimal(one.precision + other.precision + 1, one.scale + other.scale)
+    return Kind("decimal", *product_size(_size(left), _size(right)))
 
 
 def quotient_of(left: Kind, right: Kind) -> Kind:
     """The type of ``/`` over two exact types, at least one of them a decimal."""
-    one, other = as_decimal(left), as_decimal(right)
-    scale = max(_LEAST_SCALE, one.scale + other.precision + 1)
-    return decimal(one.precision - one.scale + other.scale + scale, scale)
+    return Kind("decimal", *quotient_size(_size(left), _size(right)))
+
+
+def _size(kind: Kind) -> Size:
+    exact = as_decimal(kind)
+    return exact.precision, exact.scale
 
 
 def wider_integer(left: Kind, right: Kind) -> Kind:
@@ -185,8 +187,8 @@ def _common(one: Kind, other: Kind) -> Kind:
         scale = max(left.scale, right.scale)
         whole = max(left.precision - left.scale, right.precision - right.scale)
         # Unlike in arithmetic, digits before the point have priority.
-        over = max(0, whole + scale - _MOST_DIGITS)
-        return Kind("decimal", min(whole + scale, _MOST_DIGITS), max(0, scale - over))
+        over = max(0, whole + scale - MOST_DIGITS)
+        return Kind("decimal", min(whole + scale, MOST_DIGITS), max(0, scale - over))
     if one.is_number and other.is_number:
         return DOUBLE
     raise NotTranslatedError(f"{one} beside {other}")
