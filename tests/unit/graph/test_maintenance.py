@@ -28,7 +28,7 @@ from spark_jobs.graph.maintenance.delta import Step
 from spark_jobs.graph.maintenance.describe import maintenance_of
 from spark_jobs.graph.maintenance.program import Program, derive
 from spark_jobs.graph.maintenance.query import build
-from spark_jobs.graph.maintenance.reasons import NotIncrementalError
+from spark_jobs.graph.maintenance.reasons import NotIncrementalError, Obstacle
 from spark_jobs.graph.maintenance.relation import When
 from spark_jobs.graph.maintenance.state_columns import state_columns
 from spark_jobs.graph.maintenance.states import Cutter
@@ -544,3 +544,14 @@ def test_a_sum_is_stored_of_values_whose_negative_has_all_their_digits(
     types = {"silver.a": {"k": "int", "x": kind}}
     query = "SELECT a.k, SUM(a.x) AS m FROM silver.a AS a GROUP BY a.k"
     assert maintenance_of(query, types=types)[0].rule == rule
+
+
+def test_a_field_of_a_column_called_window_is_not_of_the_window() -> None:
+    query = (
+        "SELECT s.window.start AS v, COUNT(*) AS n FROM silver.g AS s "
+        "GROUP BY WINDOW(s.at, '5 minutes'), s.window"
+    )
+    types = {"silver.g": {"at": "timestamp", "window": "struct<start:int>"}}
+    _, error = maintenance_of(query, types=types)
+    assert error is not None
+    assert error.obstacle is Obstacle.UNRESOLVED_COLUMN
