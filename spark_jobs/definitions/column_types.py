@@ -6,6 +6,7 @@ Parsed here, without a SQL parser, so that messages name the wrong word.
 from __future__ import annotations
 
 import re
+from typing import Final
 
 from spark_jobs.errors import did_you_mean
 
@@ -34,7 +35,8 @@ _FOREIGN = {
     "bytea": "binary", "number": "decimal(p,s)", "object": "struct<...>", "list": "array<...>",
 }  # fmt: skip
 _TOKEN = re.compile(r"\s*(`[^`]+`|[A-Za-z_][A-Za-z0-9_]*|\d+|[<>(),:])")
-_MAX_PRECISION = 38
+# Of a decimal.
+MOST_DIGITS: Final = 38
 
 
 class TypeTextError(ValueError):
@@ -139,7 +141,7 @@ class _Reader:
         if self.peek() != "(":
             return "decimal(10,0)"
         self.take()
-        precision = self.number(1, _MAX_PRECISION)
+        precision = self.number(1, MOST_DIGITS)
         scale = 0
         if self.peek() == ",":
             self.take()

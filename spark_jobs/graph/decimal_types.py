@@ -5,7 +5,8 @@ Source: Spark's ``DecimalPrecision`` and ``DecimalType.adjustPrecisionScale``.
 
 from __future__ import annotations
 
-MOST_DIGITS = 38
+from spark_jobs.definitions.column_types import MOST_DIGITS
+
 # Minimum scale of a result that would need more than 38 digits.
 LEAST_SCALE = 6
 
@@ -22,6 +23,11 @@ def limited(precision: int, scale: int) -> Size:
         return precision, scale
     least = min(scale, LEAST_SCALE)
     return MOST_DIGITS, max(MOST_DIGITS - (precision - scale), least)
+
+
+def total_size(kind: Size) -> Size:
+    """The type of SUM."""
+    return min(kind[0] + 10, MOST_DIGITS), kind[1]
 
 
 def sum_size(one: Size, other: Size) -> Size:

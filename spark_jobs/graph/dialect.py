@@ -43,6 +43,17 @@ _SUM = re.compile(r"([\d.]*e[+-]?\d+)([+-])(.+)", re.IGNORECASE)
 _SIGNS = {"+": TokenType.PLUS, "-": TokenType.DASH}
 # Key of the metadata of an interval of several units.
 _UNITS = "units"
+# Operators on bits, the loosest first. Shifts bind tighter than all of them.
+_BITS: dict[TokenType, tuple[int, type[exp.Binary]]] = {
+    TokenType.PIPE: (0, exp.BitwiseOr),
+    TokenType.CARET: (1, exp.BitwiseXor),
+    TokenType.AMP: (2, exp.BitwiseAnd),
+}
+_SHIFT_RANK = 3
+_COMPARISONS: dict[TokenType, type[exp.Binary]] = {
+    **SparkParser.EQUALITY,
+    **SparkParser.COMPARISON,
+}
 # Of literals that are integers.
 _SUFFIXES = frozenset({"L", "S", "Y"})
 
@@ -90,6 +101,46 @@ class _Reader(SparkParser):
             return self.expression(exp.Neg(this=found))
         inner.replace(exp.Neg(this=inner.copy()))
         return found  # type: ignore[no-any-return]
+
+    def _parse_equality(self, parse_is: bool = True) -> Any:  # noqa: ARG002, FBT001, FBT002
+        """Read comparisons from left to right, and then a predicate: ``a = b < c IN (TRUE)``.
+
+        sqlglot reads ``a = (b < (c IN (TRUE)))``.
+        """
+        found: Any = self._parse_bitwise()
+        while self._match_set(_COMPARISONS):
+            made, comments = _COMPARISONS[self._prev.token_type], self._prev_comments
+            found = self._build_predicate(made, found, self._parse_bitwise(), comments=comments)
+        return self._parse_range(found, parse_is=True)
+
+    def _parse_bitwise(self, least: int = 0) -> Any:
+        """Read operators on bits by Spark's precedence; sqlglot gives all of them the same.
+
+        Args:
+            least: read only operators of this rank and tighter ones.
+        """
+        found: Any = self._parse_term()
+        while True:
+            rank, made = _BITS.get(self._curr.token_type, (_SHIFT_RANK, None))
+            if rank < least:
+                return found
+            if made is not None:
+                self._advance()
+                right = self._parse_bitwise(rank + 1)
+                found = self.expression(made(this=found, expression=right))
+            elif self._match_pair(TokenType.LT, TokenType.LT):
+                found = self.expression(
+                    exp.BitwiseLeftShift(this=found, expression=self._parse_term())
+                )
+            elif self._match_pair(TokenType.GT, TokenType.GT):
+                unsigned = self._match(TokenType.GT)
+                right = self._parse_term()
+                if unsigned:
+                    found = exp.Anonymous(this="SHIFTRIGHTUNSIGNED", expressions=[found, right])
+                else:
+                    found = self.expression(exp.BitwiseRightShift(this=found, expression=right))
+            else:
+                return found
 
     def _parse_interval(self, *args: Any, **kwargs: Any) -> Any:
         """Read an interval; that of several units is one value, and not the sum of sqlglot."""

@@ -9,13 +9,14 @@ from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.optimizer.annotate_types import TypeAnnotator
 
-from spark_jobs.definitions.column_types import TypeTextError, canonical_type
+from spark_jobs.definitions.column_types import MOST_DIGITS, TypeTextError, canonical_type
 from spark_jobs.graph.decimal_types import (
     Size,
     product_size,
     quotient_size,
     remainder_size,
     sum_size,
+    total_size,
 )
 
 _INTEGERS = (exp.DType.TINYINT, exp.DType.SMALLINT, exp.DType.INT, exp.DType.BIGINT)
@@ -33,7 +34,6 @@ _SIZES: dict[type[exp.Expr], Callable[..., Size]] = {
     exp.Div: quotient_size,
     exp.Mod: remainder_size,
 }
-_MAX_PRECISION = 38
 _FIRST_BIGINT, _FIRST_DECIMAL = 2**31, 2**63
 # Functions that return a struct of two timestamps of their argument's type.
 _TIME_WINDOWS = frozenset({"window", "session_window"})
@@ -112,7 +112,7 @@ def _parts(kind: Any) -> tuple[int, int] | None:
 
 
 def _decimal(precision: int, scale: int) -> Any:
-    if precision > _MAX_PRECISION:
+    if precision > MOST_DIGITS:
         return exp.DType.UNKNOWN
     return exp.DataType.build(f"DECIMAL({precision}, {scale})")
 
@@ -121,7 +121,7 @@ def _sum(self: TypeAnnotator, node: Any) -> Any:
     kind = _argument_type(node)
     parts = _parts(kind)
     if parts:
-        self._set_type(node, _decimal(min(parts[0] + 10, _MAX_PRECISION), parts[1]))
+        self._set_type(node, _decimal(*total_size(parts)))
     elif kind is not None and kind.is_type(*_INTEGERS):
         self._set_type(node, exp.DType.BIGINT)
     elif kind is not None and kind.is_type(*_FLOATS):
@@ -165,15 +165,20 @@ def _literal(self: TypeAnnotator, node: Any) -> Any:
     return node
 
 
-def _choice(self: TypeAnnotator, node: Any) -> Any:
-    """The common type of all values."""
+def chosen_values(node: exp.Expr) -> list[exp.Expr]:
+    """The values of which a CASE, IF, COALESCE, GREATEST or the like returns one."""
     if isinstance(node, exp.Case):
         values = [*(one.args["true"] for one in node.args["ifs"]), node.args.get("default")]
     elif isinstance(node, exp.If | exp.Nvl2):
         values = [node.args["true"], node.args.get("false")]
     else:
         values = [node.this, *node.expressions]
-    kinds = {one.type for one in values if one and not one.is_type(exp.DType.NULL)}
+    return [one for one in values if one]
+
+
+def _choice(self: TypeAnnotator, node: Any) -> Any:
+    """The common type of all values."""
+    kinds = {one.type for one in chosen_values(node) if not one.is_type(exp.DType.NULL)}
     self._set_type(node, common_type(kinds) if kinds else exp.DType.NULL)
     return node
 

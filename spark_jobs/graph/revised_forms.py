@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
+from spark_jobs.graph.inference import chosen_values
 from spark_jobs.graph.maintenance.exact_sums import LONGEST_MEAN, has_exact_negative
 
 _CHOICES = (exp.Coalesce, exp.If, exp.Case, exp.Greatest, exp.Least)
@@ -82,11 +83,5 @@ def _mixes_decimals(node: exp.Expr) -> bool:
         sides = (node.this, node.expression)
         literal = any(isinstance(one, exp.Literal) and "." in one.name for one in sides)
         return literal and not all(one.is_type(exp.DType.DECIMAL) for one in sides)
-    if isinstance(node, exp.Case):
-        values = [*(one.args["true"] for one in node.args["ifs"]), node.args.get("default")]
-    elif isinstance(node, exp.If):
-        values = [node.args["true"], node.args.get("false")]
-    else:
-        values = [node.this, *node.expressions]
-    decimals = [one.type for one in values if one and one.is_type(exp.DType.DECIMAL)]
+    decimals = [one.type for one in chosen_values(node) if one.is_type(exp.DType.DECIMAL)]
     return bool(decimals) and node.type != decimals[0]

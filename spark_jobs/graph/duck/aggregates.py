@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
+from spark_jobs.definitions.column_types import MOST_DIGITS
+from spark_jobs.graph.decimal_types import total_size
 from spark_jobs.graph.dialect import to_sql
 from spark_jobs.graph.duck.errors import NotTranslatedError
 from spark_jobs.graph.duck.kinds import BIGINT, BOOLEAN, DOUBLE, Kind
@@ -16,7 +18,6 @@ Translate = Callable[[exp.Expr], Typed]
 AGGREGATES = frozenset(
     {exp.Count, exp.Sum, exp.Avg, exp.Min, exp.Max, exp.LogicalAnd, exp.LogicalOr, exp.CountIf}
 )
-_MOST_DIGITS = 38
 # A double does not represent all larger integers, so sums would depend on their order.
 _WHOLE_IN_DOUBLE = 2**53
 
@@ -77,7 +78,7 @@ def _sum_kind(kind: Kind) -> Kind:
     if kind.is_integer:
         return BIGINT
     if kind.is_decimal:
-        return Kind("decimal", min(kind.precision + 10, _MOST_DIGITS), kind.scale)
+        return Kind("decimal", *total_size((kind.precision, kind.scale)))
     # A sum of doubles depends on the order of rows.
     raise NotTranslatedError(f"a sum of {kind}")
 
@@ -88,7 +89,7 @@ def _mean(value: Typed, distinct: str, where: str) -> Typed:
         total = _sum(value, distinct, where)
         # Unlike in arithmetic, digits behind the point are kept.
         sizes = (value.kind.precision, value.kind.scale)
-        kind = Kind("decimal", *(min(one + 4, _MOST_DIGITS) for one in sizes))
+        kind = Kind("decimal", *(min(one + 4, MOST_DIGITS) for one in sizes))
         mean = divided(total, count, kind)
         return Typed(f"(CASE WHEN {count.sql} = 0 THEN NULL ELSE {mean.sql} END)", kind)
     if not value.kind.is_integer:

@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from spark_jobs.definitions.column_types import MOST_DIGITS
 from spark_jobs.graph.decimal_types import (
-    MOST_DIGITS,
     Size,
     limited,
     product_size,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from spark_jobs.definitions.column_types import MOST_DIGITS
 from spark_jobs.graph.duck.errors import NotTranslatedError
 from spark_jobs.graph.duck.kinds import (
     BOOLEAN,
@@ -28,7 +29,6 @@ MACRO = (
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 # DuckDB reads 24:00:00 as the next day.
 _TIMESTAMP = re.compile(r"\d{4}-\d{2}-\d{2}( ([01]\d|2[0-3]):\d{2}:\d{2}(\.\d{1,6})?(\+00:00)?)?")
-_MOST_DIGITS = 38
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def number(text: str) -> Typed:
     elif re.fullmatch(r"-?\d*\.\d*", text) and re.search(r"\d", text):
         whole, _, behind = text.lstrip("-").partition(".")
         digits = len(whole.lstrip("0")) + len(behind)
-        if digits > _MOST_DIGITS:
+        if digits > MOST_DIGITS:
             raise NotTranslatedError(f"a number of {digits} digits")
         kind = decimal(max(digits, 1), len(behind))
     else:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from spark_jobs.definitions.column_types import MOST_DIGITS
+from spark_jobs.graph.decimal_types import LEAST_SCALE
 from spark_jobs.graph.maintenance.column_types import is_exact_type
 
 # Spark's sum of decimal(p,s) has p + 10 digits. Its quotient by a BIGINT has all s + 4 places
 # for p up to 24; of longer ones Spark gives decimal places away to the digits before the point.
 LONGEST_MEAN: Final = 24
-_MOST_DIGITS, _LEAST_SCALE = 38, 6
 _DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
 
 
@@ -31,4 +32,4 @@ def has_exact_negative(kind: str) -> bool:
     decimal = _DECIMAL.fullmatch(kind)
     if decimal is None:
         return True
-    return int(decimal[1]) < _MOST_DIGITS or int(decimal[2]) <= _LEAST_SCALE
+    return int(decimal[1]) < MOST_DIGITS or int(decimal[2]) <= LEAST_SCALE

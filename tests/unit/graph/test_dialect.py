@@ -62,6 +62,36 @@ def test_values_are_joined_without_a_separator() -> None:
     assert to_sql(parse("SELECT LISTAGG(a) FROM t")) == "SELECT LISTAGG(a, '') FROM t"
 
 
+@pytest.mark.parametrize(
+    ("written", "read"),
+    {
+        "a & 1 << 3": "a & SHIFTLEFT(1, 3)",
+        "a << 1 + b >> 2": "SHIFTRIGHT(SHIFTLEFT(a, 1 + b), 2)",
+        "a >>> b | 1": "SHIFTRIGHTUNSIGNED(a, b) | 1",
+    }.items(),
+)
+def test_a_shift_binds_tighter_than_other_operators_on_bits(written: str, read: str) -> None:
+    assert to_sql(parse(f"SELECT {written} FROM t")) == f"SELECT {read} FROM t"
+
+
+@pytest.mark.parametrize(
+    ("expression", "left", "right"),
+    [
+        ("a | b & c", "a", "b & c"),
+        ("a & b | c", "a & b", "c"),
+        ("a ^ b & c", "a", "b & c"),
+        ("a | b ^ c", "a", "b ^ c"),
+        ("a & b & c", "a & b", "c"),
+        ("a = b < c", "a = b", "c"),
+        ("a < b = c", "a < b", "c"),
+        ("a < b LIKE c", "a < b", "c"),
+    ],
+)
+def test_operators_bind_as_in_spark(expression: str, left: str, right: str) -> None:
+    (value,) = parse(f"SELECT {expression} FROM t").selects
+    assert [to_sql(value.this), to_sql(value.expression)] == [left, right]
+
+
 def test_texts_are_joined_from_left_to_right_with_sums() -> None:
     (value,) = parse("SELECT a || b + c || d FROM t").selects
     (added,) = value.find_all(exp.Add)
