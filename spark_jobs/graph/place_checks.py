@@ -23,6 +23,7 @@ _GENERATORS: Final = frozenset(
         "stack", "json_tuple",
     }
 )  # fmt: skip
+_SETS: Final = (exp.Rollup, exp.Cube, exp.GroupingSets)
 _CLAUSES: Final = {
     exp.Where: "WHERE",
     exp.Having: "HAVING",
@@ -58,11 +59,30 @@ def _repeated_names(query: exp.Query, source: SqlText, subject: str) -> Iterator
 
 
 def with_bare_positions(tree: exp.Query) -> exp.Query:
-    """The same tree without parentheses around positions, which Spark ignores."""
+    """The same tree without parentheses around positions, which Spark ignores.
+
+    A position in ROLLUP, CUBE or GROUPING SETS, which sqlglot does not know, becomes its column.
+    """
     for query in tree.find_all(exp.Query):
-        for _, node, _ in _named_positions(query):
+        for _, node, _ in [*_named_positions(query)]:
             node.replace(node.unnest())
+        for node, position in [*_positions_of_sets(query)]:
+            selected = query.selects
+            if 0 < position <= len(selected) and not any(one.is_star for one in selected):
+                node.replace(selected[position - 1].unalias().copy())
     return tree
+
+
+def _positions_of_sets(query: exp.Query) -> Iterator[tuple[exp.Expr, int]]:
+    """The whole numbers in ROLLUP, CUBE and GROUPING SETS."""
+    group = query.args.get("group")
+    for sets in group.find_all(*_SETS) if group is not None else ():
+        for number in sets.find_all(exp.Literal):
+            within = number.parent
+            while isinstance(within, exp.Paren | exp.Tuple):
+                within = within.parent
+            if within is sets and number.is_int:
+                yield number, int(number.this)
 
 
 def wrong_position(

@@ -16,6 +16,7 @@ from sqlglot.optimizer.scope import Scope, traverse_scope
 from sqlglot.schema import MappingSchema
 
 from spark_jobs.errors import LakehouseError
+from spark_jobs.graph.alias_checks import alias_uses, misplaced_aliases
 from spark_jobs.graph.dialect import dialect
 from spark_jobs.graph.errors import (
     AmbiguousColumnError,
@@ -76,8 +77,10 @@ def resolve(tree: exp.Query, schemas: Schemas, source: SqlText, subject: str) ->
     reader = dialect()
     schema = _schema(schemas, tree)
     try:
+        prepared = _prepared(tree)
+        uses = alias_uses(prepared, source)
         qualified = qualify(
-            _prepared(tree),
+            prepared,
             dialect=reader,
             schema=schema,
             # Otherwise a table without a layer would be searched in every layer.
@@ -89,6 +92,7 @@ def resolve(tree: exp.Query, schemas: Schemas, source: SqlText, subject: str) ->
         correct_joined_columns(qualified)
         problems = list(_unresolved(qualified, schema, source, subject))
         problems += wrong_names(qualified, source, subject)
+        problems += misplaced_aliases(uses, qualified, subject)
         typed = _Annotator(schema=schema).annotate(qualified)
     except SqlglotError as error:
         return Resolved(tree, (_refused(error, tree, source, subject),))

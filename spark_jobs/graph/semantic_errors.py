@@ -46,6 +46,16 @@ class MisplacedStarError(SubjectError):
     hint = "Name the column."
 
 
+class MisplacedAliasError(SubjectError):
+    """An output of a SELECT, used by its alias where only columns of tables are known."""
+
+    condition = "MISPLACED_ALIAS"
+    name: str
+    clause: str
+    primary = '{subject}: "{name}" is an output of the same SELECT, which {clause} cannot use'
+    hint = "Repeat its expression there, or compute {name} in a subquery."
+
+
 class SetArityError(SubjectError):
     """The queries of a UNION, INTERSECT or EXCEPT have different numbers of columns."""
 

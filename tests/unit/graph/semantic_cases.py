@@ -39,6 +39,21 @@ REFUSED = {
         "MISPLACED_STAR",
         "1:13",
     ),
+    "output in WHERE": (
+        "SELECT o.amount + 1 AS more FROM silver.orders AS o\nWHERE o.day IS NULL AND more > 2",
+        "MISPLACED_ALIAS",
+        "2:25",
+    ),
+    "output in a window": (
+        "SELECT o.amount + 1 AS more, RANK() OVER (ORDER BY more) AS r FROM silver.orders AS o",
+        "MISPLACED_ALIAS",
+        "1:52",
+    ),
+    "output in an aggregate": (
+        "SELECT o.day AS d, MAX(d) AS m FROM silver.orders AS o GROUP BY o.day",
+        "MISPLACED_ALIAS",
+        "1:24",
+    ),
     "column outside GROUP BY": (
         "SELECT o.customer, o.day, COUNT(*) AS n\nFROM silver.orders AS o GROUP BY o.customer",
         "UNGROUPED_COLUMN",
@@ -360,6 +375,17 @@ TAKEN = {
     "query with columns that is called like a function": (
         "WITH first (x, y) AS (SELECT 1, 2), upper (x, y) AS (SELECT 1, 2)\n"
         "SELECT first.x, upper.y FROM first CROSS JOIN upper"
+    ),
+    "positions in grouping sets": (
+        "SELECT o.day, o.customer, COUNT(*) AS n FROM silver.orders AS o GROUP BY CUBE ((1), 2)"
+    ),
+    "output with the name of a column": (
+        "SELECT o.amount + 1 AS amount, SUM(amount) OVER (ORDER BY day) AS s\n"
+        "FROM silver.orders AS o WHERE amount > 1"
+    ),
+    "output in clauses after it": (
+        "SELECT o.day AS d, COUNT(*) AS n FROM silver.orders AS o GROUP BY d HAVING n > 1\n"
+        "QUALIFY RANK() OVER (ORDER BY o.day) > n ORDER BY n"
     ),
     "lateral alias": (
         "SELECT o.day, COUNT(*) AS n, n + 1 AS m FROM silver.orders AS o GROUP BY o.day"
