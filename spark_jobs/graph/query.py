@@ -23,6 +23,9 @@ UNSAFE_FUNCTIONS: Final = frozenset(
     {"java_method", "reflect", "try_reflect", "identifier", "from_protobuf", "to_protobuf"}
 )
 
+# Functions whose options may name a file, with the number of their arguments without options.
+FILES_IN_OPTIONS: Final = {"from_avro": 2, "from_xml": 2, "schema_of_avro": 1, "schema_of_xml": 1}
+
 # Allowed table functions. Others, such as Delta's table_changes_by_path, read undeclared files.
 TABLE_FUNCTIONS: Final = frozenset(
     {
@@ -130,6 +133,8 @@ def _effect(node: exp.Expr) -> str | None:
             return None if name in TABLE_FUNCTIONS else f"{name} may not be used as a table"
         case exp.Func():
             name = _function(node)
+            if len(node.expressions) > FILES_IN_OPTIONS.get(name, len(node.expressions)):
+                return f"{name} may not have options, which may name a file"
             return f"{name} may not be called" if name in UNSAFE_FUNCTIONS else None
         case exp.Query():
             return None

@@ -76,6 +76,16 @@ public final class Guard extends AbstractFunction1 {
   private static final ThreadLocal HELD = new ThreadLocal();
   // They call any Java method, some while a query is analysed.
   private static final String[] NEVER = {"java_method", "reflect", "try_reflect"};
+  // Their options may name a file: the numbers of their arguments without options.
+  private static final Map FILES_IN_OPTIONS = new HashMap();
+
+  static {
+    FILES_IN_OPTIONS.put("from_avro", Integer.valueOf(2));
+    FILES_IN_OPTIONS.put("from_xml", Integer.valueOf(2));
+    FILES_IN_OPTIONS.put("schema_of_avro", Integer.valueOf(1));
+    FILES_IN_OPTIONS.put("schema_of_xml", Integer.valueOf(1));
+  }
+
   private static final Set NODES =
       new HashSet(
           Arrays.asList(
@@ -194,11 +204,22 @@ public final class Guard extends AbstractFunction1 {
     }
 
     private void noFiles(Expression expression) {
-      if (expression instanceof PlanExpression) {
+      if (expression instanceof UnresolvedFunction) {
+        noOptions((UnresolvedFunction) expression);
+      } else if (expression instanceof PlanExpression) {
         noFiles((QueryPlan) ((PlanExpression) expression).plan());
       }
       for (Iterator all = expression.children().iterator(); all.hasNext(); ) {
         noFiles((Expression) all.next());
+      }
+    }
+
+    /** Refuses options that may name a file, which would be read while the call is resolved. */
+    private static void noOptions(UnresolvedFunction call) {
+      String name = ((String) call.nameParts().last()).toLowerCase(Locale.ROOT);
+      Integer most = (Integer) FILES_IN_OPTIONS.get(name);
+      if (most != null && call.arguments().size() > most.intValue()) {
+        refuse(name + " may not have options, which may name a file");
       }
     }
 
@@ -232,6 +253,7 @@ public final class Guard extends AbstractFunction1 {
     private void written(Expression expression, Policy policy) {
       if (expression instanceof UnresolvedFunction) {
         policy.called(((UnresolvedFunction) expression).nameParts().mkString("."));
+        noOptions((UnresolvedFunction) expression);
       } else if (expression instanceof UnresolvedGenerator) {
         policy.called(((UnresolvedGenerator) expression).name().unquotedString());
       } else if (expression instanceof ExpressionWithUnresolvedIdentifier) {

@@ -52,7 +52,7 @@ def session_conf(settings: Settings) -> dict[str, str]:
         "spark.driver.memory": settings.spark.driver_memory,
         "spark.driver.extraJavaOptions": (
             f"-Dlog4j2.configurationFile={LOG_CONFIGURATION.as_uri()} -Duser.timezone=UTC "
-            f"{' '.join([*avro_limits(settings), *archive_options(settings)])} "
+            f"{' '.join([*input_limits(settings), *archive_options(settings)])} "
             f"{settings.spark.java_options}"
         ).strip(),
         "spark.driver.extraClassPath": ":".join(str(folder / "*") for folder in folders),
@@ -118,7 +118,7 @@ def session_conf(settings: Settings) -> dict[str, str]:
         conf["spark.jars"] = ",".join(str(jar) for jar in jars)
     if not settings.spark_master.startswith("local"):
         conf["spark.executor.extraJavaOptions"] = (
-            f"-Duser.timezone=UTC {' '.join(avro_limits(settings))} "
+            f"-Duser.timezone=UTC {' '.join(input_limits(settings))} "
             f"{settings.spark.executor_java_options}"
         ).strip()
     return conf | settings.spark.conf
@@ -170,15 +170,17 @@ def on_this_machine(master: str) -> bool:
     return master.startswith(("local", f"spark://{LOOPBACK}:"))
 
 
-def avro_limits(settings: Settings) -> list[str]:
-    """JVM options that limit what decoding Avro allocates.
+def input_limits(settings: Settings) -> list[str]:
+    """JVM options that limit what Avro and XML in the data can cause.
 
     A corrupt record may claim a length of 2 GiB, and Avro allocates before it reads: the process
-    would run out of memory, again after each restart.
+    would run out of memory, again after each restart. A text in XML may name a file or an address
+    on the network, which Java's parser would open for ``xpath``.
     """
     most = settings.streams.max_record_bytes
     limited = ("bytes.maxLength", "string.maxLength", "collectionItems.maxLength")
-    return [f"-Dorg.apache.avro.limits.{name}={most}" for name in limited]
+    avro = [f"-Dorg.apache.avro.limits.{name}={most}" for name in limited]
+    return [*avro, "-Djavax.xml.accessExternalDTD="]
 
 
 def archive_file(settings: Settings) -> Path:

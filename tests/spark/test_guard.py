@@ -44,6 +44,8 @@ RIGHT = {
     " FROM VALUES (1) AS t (a)",
     "pipes": "FROM range(3) |> WHERE id > 1 |> AGGREGATE sum(id) AS s |> EXTEND s + 1 AS t",
     "set operations": "SELECT 1 AS a EXCEPT SELECT 2 INTERSECT ALL SELECT 3 UNION SELECT 4",
+    "formats": "SELECT from_avro(x'00', '\"int\"') AS a, from_xml('<r><a>1</a></r>', 'a INT') AS b,"
+    " schema_of_xml('<r><a>1</a></r>') AS c, to_avro(1) AS d",
     "samples": "SELECT * FROM (SELECT id FROM range(9)) TABLESAMPLE (3 ROWS)",
 }
 LEAKS = {
@@ -122,6 +124,17 @@ def test_a_policy_may_hold_for_a_thread(spark: SparkSession, lake: Lake) -> None
 def test_sessions_without_a_policy_call_no_java_either(spark: SparkSession) -> None:
     with pytest.raises(Exception, match="java_method may not be called"):
         spark.sql("SELECT java_method('java.lang.System', 'nanoTime')").collect()
+
+
+def test_xml_brings_no_file(spark: SparkSession, lake: Lake) -> None:
+    """Whoever writes the XML in a row names the file, or an address in the server's network."""
+    declared = lake.folder / "declared.dtd"
+    declared.write_text("<!ELEMENT a ANY>")
+    for name in (declared.as_uri(), "http://127.0.0.1:9/"):
+        text = f'<!DOCTYPE a SYSTEM "{name}"><a>b</a>'
+        with pytest.raises(Exception, match="accessExternalDTD"):
+            spark.sql(f"SELECT xpath_string('{text}', '/a')").collect()
+    assert spark.sql("SELECT xpath_string('<a>b</a>', '/a')").collect()[0][0] == "b"
 
 
 # What these say is no matter of files, or refused in every session.
