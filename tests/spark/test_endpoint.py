@@ -185,6 +185,8 @@ def test_each_user_reads_what_the_role_grants(client: SqlClient) -> None:
         ("SET spark.sql.thriftServer.queryTimeout=0", "SETTING_REFUSED"),
         ("SELECT * FROM bronze.parcels", "UNKNOWN_TABLE"),
         ("DESCRIBE delta.`/lake`", "UNKNOWN_TABLE"),
+        ("DESCRIBE IDENTIFIER('delta.' || '`/lake`')", "QUERY_NOT_READ_ONLY"),
+        ("SHOW COLUMNS IN IDENTIFIER(concat('gold', '.by_city'))", "QUERY_NOT_READ_ONLY"),
         ("SHOW TABLES IN global_temp", "SCHEMA_UNKNOWN"),
     ],
 )

@@ -14,6 +14,7 @@ import org.apache.hive.service.cli.HiveSQLException;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.FunctionIdentifier;
 import org.apache.spark.sql.catalyst.TableIdentifier;
+import org.apache.spark.sql.catalyst.analysis.PlanWithUnresolvedIdentifier;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedNamespace;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedTableOrView;
 import org.apache.spark.sql.catalyst.expressions.Expression;
@@ -181,6 +182,9 @@ public final class Endpoint {
           add(statement, "tables", ((UnresolvedTableOrView) leaf).multipartIdentifier());
         } else if (leaf instanceof UnresolvedNamespace) {
           add(statement, "schemas", ((UnresolvedNamespace) leaf).multipartIdentifier());
+        } else if (leaf instanceof PlanWithUnresolvedIdentifier) {
+          // Nobody knows yet what it shows.
+          statement.put("kind", leaf.getClass().getSimpleName());
         }
       }
       judge.accept(statement);

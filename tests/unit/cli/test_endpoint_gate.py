@@ -70,6 +70,7 @@ def test_a_query_reads_each_table_at_its_newest_version(session: EndpointSession
         ("ShowCreateTable", "SHOW CREATE TABLE gold.orders_by_status", "NOT_READ_ONLY"),
         ("Project", "SELECT reflect('java.lang.System', 'exit', 1)", "NOT_READ_ONLY"),
         ("SetCommand", "SET spark.sql.ansi.enabled=false", "SETTING_REFUSED"),
+        ("PlanWithUnresolvedIdentifier", "DESCRIBE IDENTIFIER('a' || '.b')", "NOT_READ_ONLY"),
         ("Project", "SELECT * FROM bronze.orders", "UNKNOWN_TABLE"),
         ("Project", "SELECT * FROM delta.`/lake/_quarantine/orders`", "UNKNOWN_TABLE"),
         ("Project", "SELECT * FROM gold.user_dashboard", "TABLE_NOT_WRITTEN"),
