@@ -28,7 +28,7 @@ LOOKS: Final = frozenset(
         "ShowColumns",
         "ShowCurrentNamespaceCommand",
         "ShowFunctions",
-        "ShowNamespaces",
+        "ShowNamespacesCommand",
         "ShowTables",
         "ShowViews",
     }

@@ -235,6 +235,13 @@ def test_a_statement_without_memory_ends_and_the_server_does_not(
     assert client.rows("SELECT parcels FROM gold.by_city") == [(3,)]
 
 
+def test_the_schemas_and_a_sample_of_a_table_are_shown(client: SqlClient) -> None:
+    assert {("silver",), ("gold",), ("ops",)} <= {*client.rows("SHOW SCHEMAS")}
+    assert client.rows("SHOW DATABASES LIKE 'gol*'") == [("gold",)]
+    sample = "SELECT by_city.parcels FROM gold.by_city TABLESAMPLE (3 ROWS)"
+    assert client.rows(sample) == [(3,)]
+
+
 def test_a_connection_brings_no_settings(client: SqlClient) -> None:
     brought = {"set:hiveconf:spark.sql.ansi.enabled": "false"}
     assert "'spark.sql.ansi.enabled'" in client.refusal("SELECT 1", **brought)

@@ -188,5 +188,6 @@ def statement_of(told: Mapping[str, str]) -> Statement:
         schema=told["schema"],
         changed=tuple(told["changed"].splitlines()),
         tables=tuple(told["tables"].splitlines()),
-        schemas=tuple(told["schemas"].splitlines()),
+        # SHOW SCHEMAS names the empty one, which holds all others.
+        schemas=tuple(filter(None, told["schemas"].splitlines())),
     )

@@ -80,6 +80,14 @@ def test_a_refusal_says_why(session: EndpointSession, kind: str, text: str, cond
     assert f"{condition}]" in told(session, text, kind)["refusal"]
 
 
+def test_the_names_of_schemas_are_shown(session: EndpointSession) -> None:
+    for text in ("SHOW SCHEMAS", "SHOW DATABASES LIKE 'g*'"):
+        # Spark names the root of all schemas, which has no name.
+        assert told(session, text, "ShowNamespacesCommand", schemas="\n")["sql"] == text
+    other = told(session, "SHOW SCHEMAS IN x", "ShowNamespacesCommand", schemas="x\n")
+    assert "SCHEMA_UNKNOWN]" in other["refusal"]
+
+
 def test_a_failure_of_ours_lets_nothing_pass(
     session: EndpointSession, caplog: pytest.LogCaptureFixture
 ) -> None:
