@@ -151,6 +151,7 @@ def _function(node: exp.Func) -> str:
 
 def _known_table(node: exp.Table, known: Collection[str], text: SqlText) -> str:
     written = ".".join(part.name for part in node.parts)
-    if written.lower() in known:
+    # The name in quotes may contain a dot.
+    if len(node.parts) == written.count(".") + 1 and written.lower() in known:
         return written.lower()
     raise UnknownTableError("the query", written, sorted(known), location=text.of(node))

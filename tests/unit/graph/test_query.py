@@ -123,6 +123,7 @@ def test_text_that_spark_parses_differently_is_refused(query: str) -> None:
         ("SELECT 1 FROM (text.`/etc/passwd`) AS t", "text./etc/passwd", "layer.name"),
         ("SELECT 1 FROM gold.daily JOIN (delta.`/etc`) AS t ON true", "delta./etc", "layer.name"),
         ("WITH t AS (SELECT 1) SELECT 1 FROM (secret.t) AS t", "secret.t", "layer.name"),
+        ("SELECT * FROM `gold.daily`", "gold.daily", 'Did you mean "gold.daily"?'),
         ("SELECT * FROM spark_catalog.gold.daily", "spark_catalog.gold.daily", "layer.name"),
         ("SELECT * FROM gold.daily.history", "gold.daily.history", "gold.daily"),
     ],
