@@ -7,6 +7,7 @@ may disagree where they end.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from sqlglot import exp
@@ -21,6 +22,9 @@ Relation = exp.Table
 Query = exp.Query
 
 _LAYERS = frozenset(Layer)
+_SAMPLE = re.compile(
+    r"\s+TABLESAMPLE\s*\((?:[^()]|\([^()]*\))*\)(?:\s*REPEATABLE\s*\([^()]*\))?", re.IGNORECASE
+)
 # Replaces masked text.
 MASK = "***"
 
@@ -85,9 +89,13 @@ def pin_tables(query: str, relations: Mapping[str, exp.Expr | str]) -> str:
         if relation is None:
             continue
         text = relation if isinstance(relation, str) else to_sql(relation)
-        # A table without an alias is referred to by its last name; keep that.
-        alias = "" if node.alias else f" AS {node.this.sql(dialect='spark')}"
-        edits.append((*_span(node), text + alias))
+        start, end = _span(node)
+        edits.append((start, end, text))
+        if not node.alias:
+            # It is referred to by its last name; keep that. An alias stands behind a sample.
+            sample = _SAMPLE.match(query, end)
+            behind = sample.end() if sample else end
+            edits.append((behind, behind, f" AS {node.this.sql(dialect='spark')}"))
     edits += [(*span, "") for span in _layer_qualifiers(tree, relations)]
     for start, end, text in sorted(edits, reverse=True):
         query = query[:start] + text + query[end:]
