@@ -110,12 +110,11 @@ def _span(node: exp.Table) -> tuple[int, int]:
 def _layer_qualifiers(
     tree: exp.Expr, relations: Mapping[str, exp.Expr | str]
 ) -> Iterator[tuple[int, int]]:
-    """The ``layer.`` in columns written as ``layer.table.column``."""
+    """The ``layer.`` in columns written as ``layer.table.column``, with or without fields."""
     for column in tree.find_all(exp.Column):
-        layer = column.args.get("db")
-        table = column.args.get("table")
-        if layer and table and f"{layer.name}.{column.table}".lower() in relations:
-            yield layer.meta["start"], table.meta["start"]
+        names = column.parts
+        if len(names) > 2 and f"{names[0].name}.{names[1].name}".lower() in relations:
+            yield names[0].meta["start"], names[1].meta["start"]
 
 
 def masked_relation(

@@ -17,7 +17,27 @@ ORDERS = {"silver.orders": "pinned"}
         ("SELECT o.a FROM Silver.Orders AS o", "SELECT o.a FROM pinned AS o"),
         ("SELECT a FROM `silver`.`orders`", "SELECT a FROM pinned AS `orders`"),
         ("SELECT silver.orders.a FROM silver.orders", "SELECT orders.a FROM pinned AS orders"),
+        (
+            "SELECT silver.orders.a.b, silver.orders.a.b.c.d, silver.orders.* FROM silver.orders",
+            "SELECT orders.a.b, orders.a.b.c.d, orders.* FROM pinned AS orders",
+        ),
+        (
+            "SELECT silver.orders FROM silver.orders AS silver",
+            "SELECT silver.orders FROM pinned AS silver",
+        ),
         ("SELECT a FROM silver.users", "SELECT a FROM silver.users"),
+        (
+            "SELECT orders.a FROM silver.orders TABLESAMPLE (3 ROWS) WHERE true",
+            "SELECT orders.a FROM pinned TABLESAMPLE (3 ROWS) AS orders WHERE true",
+        ),
+        (
+            "SELECT 1 FROM silver.orders tablesample((1 + 2) percent) REPEATABLE (7), silver.t",
+            "SELECT 1 FROM pinned tablesample((1 + 2) percent) REPEATABLE (7) AS orders, silver.t",
+        ),
+        (
+            "SELECT o.a FROM silver.orders TABLESAMPLE (3 ROWS) AS o",
+            "SELECT o.a FROM pinned TABLESAMPLE (3 ROWS) AS o",
+        ),
         (
             "WITH orders AS (SELECT a FROM silver.orders) SELECT a FROM orders",
             "WITH orders AS (SELECT a FROM pinned AS orders) SELECT a FROM orders",
