@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 
 from spark_jobs.terminal.faithful_json import parse, printed
@@ -10,6 +11,8 @@ SHOWN_CHARACTERS = 120
 # Characters of a record that ``readable`` shows unless all are requested.
 READABLE_CHARACTERS = 20_000
 HEX_WIDTH = 16
+# Control characters except for tab and line end, and those that change the direction of writing.
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
 def shown(value: bytes | None, *, raw: bool) -> str:
@@ -43,6 +46,15 @@ def readable(value: bytes | None, *, raw: bool) -> str:
     if raw or len(safe) <= READABLE_CHARACTERS:
         return safe
     return f"{safe[:READABLE_CHARACTERS]}\n... ({len(value):,} bytes; --raw shows all)"
+
+
+def harmless(text: str) -> str:
+    r"""A text for a terminal: its lines, without what would control the terminal or turn the order.
+
+    >>> harmless("\u3042\u3000b\x1b[2J\u202e\tc")
+    '\u3042\u3000b\\x1b[2J\\u202e\tc'
+    """
+    return _CONTROLS.sub(lambda found: repr(found[0])[1:-1], text)
 
 
 def _safe(text: str) -> str:

@@ -7,7 +7,8 @@ import io
 import json
 import math
 import sys
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import date, datetime, timedelta
 from decimal import Decimal
@@ -19,13 +20,32 @@ from pyarrow import csv
 from rich.table import Table
 from rich.text import Text
 
+from spark_jobs.errors import LakehouseError
 from spark_jobs.serving.sql.output_format import OutputFormat
 from spark_jobs.terminal.console import line_console
+from spark_jobs.terminal.payloads import harmless
 from spark_jobs.terminal.tables import FittedTable
 
 
+class ColumnsOfOneNameError(LakehouseError):
+    """A result has columns of one name, which its format cannot hold."""
+
+    condition = "COLUMNS_OF_ONE_NAME"
+    names: Sequence[str]
+    form: OutputFormat
+    primary = "{form} holds one column of each name, and the result has more: {names}"
+    hint = "Give columns other names with AS, or write CSV."
+
+
 def write_rows(rows: pa.Table, form: OutputFormat, *, output: Path | None) -> None:
-    """Write a result to a file or to standard output, in its columns; Parquet needs a file."""
+    """Write a result to a file or to standard output, in its columns; Parquet needs a file.
+
+    Raises:
+        ColumnsOfOneNameError: JSON and Parquet would lose columns.
+    """
+    repeated = [name for name, count in Counter(rows.column_names).items() if count > 1]
+    if repeated and form in {OutputFormat.JSON, OutputFormat.PARQUET}:
+        raise ColumnsOfOneNameError(repeated, form)
     if form is OutputFormat.PARQUET and output is not None:
         # Imported here: it takes a quarter of a second, and is rarely used.
         import pyarrow.parquet as pq
@@ -48,11 +68,17 @@ def rows_table(rows: pa.Table) -> Table:
     for field in rows.schema:
         number = pa.types.is_integer(field.type) or pa.types.is_floating(field.type)
         right = number or pa.types.is_decimal(field.type)
-        table.add_column(Text(field.name), justify="right" if right else "left", overflow="fold")
+        heading = Text(harmless(field.name))
+        table.add_column(heading, justify="right" if right else "left", overflow="fold")
     for row in _tuples(rows):
-        cells = [Text("NULL", style="dim") if one is None else Text(as_text(one)) for one in row]
-        table.add_row(*cells)
+        table.add_row(*map(_cell, row))
     return table
+
+
+def _cell(value: Any) -> Text:
+    if value is None:
+        return Text("NULL", style="dim")
+    return Text(harmless(as_text(value)))
 
 
 def write_csv(rows: pa.Table, file: TextIO) -> None:

@@ -12,6 +12,7 @@ import pytest
 from rich.console import Console
 
 from spark_jobs.serving.sql.output import (
+    ColumnsOfOneNameError,
     rows_table,
     write_csv,
     write_json,
@@ -94,3 +95,27 @@ def test_no_rows_and_no_columns_are_fine(
     write_rows(ROWS.slice(0, 0), form, output=None)
     assert capsys.readouterr().out
     write_rows(pa.table({}), form, output=None)
+
+
+def test_values_do_not_control_the_terminal() -> None:
+    rows = pa.table(
+        {"a\x1b[31m": ["x\x1b]52;c;cm0=\x07y", "a\u202eb", "one\ntwo\u3000\u3042", "\x9b2J"]}
+    )
+    out = io.StringIO()
+    Console(file=out, width=40).print(rows_table(rows))
+    shown = out.getvalue()
+    assert not {"\x1b", "\x07", "\u202e", "\x9b"} & {*shown}
+    for text in ("a\\x1b[31m", "x\\x1b]52;c;cm0=\\x07y", "a\\u202eb", "one ", "two\u3000\u3042"):
+        assert text in shown
+
+
+@pytest.mark.parametrize("form", [OutputFormat.JSON, OutputFormat.PARQUET])
+def test_columns_of_one_name_are_not_lost(form: OutputFormat, tmp_path: Path) -> None:
+    rows = pa.table([pa.array([1]), pa.array([2]), pa.array([3])], names=["id", "id", "n"])
+    file = tmp_path / "rows"
+    with pytest.raises(ColumnsOfOneNameError) as refusal:
+        write_rows(rows, form, output=file)
+    assert refusal.value.names == ("id",)
+    assert not file.exists()
+    write_rows(rows, OutputFormat.CSV, output=file)
+    assert file.read_text().splitlines() == ['"id","id","n"', "1,2,3"]
