@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from functools import reduce
 
+import pyarrow as pa
 import pyarrow.compute as pc
 from confluent_kafka import TIMESTAMP_NOT_AVAILABLE
 
@@ -122,6 +122,9 @@ def last_landed(location: str, read_to: Mapping[int, int]) -> dict[int, Landed]:
     if not near:
         return {}
     rows = read_columns(location, _COLUMNS, where=reduce(lambda one, other: one | other, near))
+    # As numbers: a producer's clock may be beyond the year 9999, where Python's times end.
+    moments = rows.column(BronzeColumn.TIMESTAMP).cast(pa.timestamp("us", "UTC")).cast(pa.int64())
+    rows = rows.set_column(_COLUMNS.index(BronzeColumn.TIMESTAMP), BronzeColumn.TIMESTAMP, moments)
     found: dict[int, Landed] = {}
     for part, at, moment, key, value in zip(*(rows.column(name) for name in _COLUMNS), strict=True):
         if part.as_py() not in found or at.as_py() > found[part.as_py()].offset:
@@ -157,7 +160,7 @@ def held_at(
     return found
 
 
-def _record(at: datetime | None, key: bytes | None, value: bytes | None) -> Record:
-    moment = None if at is None else round(at.astimezone(UTC).timestamp() * 1000)
+def _record(micros: int | None, key: bytes | None, value: bytes | None) -> Record:
+    moment = None if micros is None else micros // 1000
     forgotten = key is None and value is None
     return Record(moment, None if forgotten else (key, value))

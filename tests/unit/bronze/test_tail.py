@@ -97,3 +97,20 @@ def test_the_last_records_of_bronze_are_found_and_expired_ones_have_a_time(
         0: Landed(11, Record(MILLISECONDS, (b"b", None))),
         1: Landed(7, Record(MILLISECONDS, None)),
     }
+
+
+@pytest.mark.parametrize("at", [-1, 1_767_323_045_678_000, 9_000_000_000_000_000])
+def test_a_producers_clock_may_tell_any_time(tmp_path: Path, at: int) -> None:
+    # Python's datetime ends with the year 9999, as when a producer sends microseconds.
+    rows = pa.table(
+        {
+            "key": pa.array([b"k"], pa.binary()),
+            "value": pa.array([b"v"], pa.binary()),
+            "partition": pa.array([0], pa.int32()),
+            "offset": pa.array([11], pa.int64()),
+            "timestamp": pa.array([at * 1000]).cast(pa.timestamp("us", "UTC")),
+        }
+    )
+    write_deltalake(tmp_path, rows)
+    found = last_landed(str(tmp_path), {0: 12})
+    assert found == {0: Landed(11, Record(at, (b"k", b"v")))}
