@@ -10,7 +10,12 @@ from datetime import datetime
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from spark_jobs.bronze.errors import CheckpointDamagedError, CheckpointLostError, DataLossError
+from spark_jobs.bronze.errors import (
+    CheckpointDamagedError,
+    CheckpointLostError,
+    DataLossError,
+    positions,
+)
 from spark_jobs.bronze.guard import check_topic
 from spark_jobs.bronze.landing import Landing
 from spark_jobs.bronze.position import (
@@ -207,12 +212,19 @@ class BronzeFlow:
         return facts
 
     def _check_tail(self, facts: TopicFacts, read_to: Mapping[int, int]) -> None:
-        check_tail(
+        lacking = check_tail(
             facts,
             read_to=read_to,
             landed=last_landed(self.table, read_to),
             held=lambda asked: held_at(facts, self.topics.access, asked),
         )
+        if lacking:
+            # Otherwise the query would go on after records that are in the topic only.
+            problem = (
+                f"{self.checkpoint} ends at {positions(read_to)}, and the table lacks records from "
+                f"{positions(lacking)} on"
+            )
+            raise CheckpointDamagedError(self.source.name, problem)
 
     def _check_checkpoint(self, checkpoint: str) -> None:
         planned = last_planned(checkpoint)

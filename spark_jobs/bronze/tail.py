@@ -1,8 +1,9 @@
-"""Checks that a topic still has the records that bronze read last.
+"""Checks that a topic and its bronze table both have the records that were read last.
 
 A topic can lose its tail and keep its id: an incomplete replica becomes leader, or a disk is
 restored. After it has grown past the old offset, offsets look fine. So the last records of bronze
-are compared with the topic's records at the same offsets.
+are compared with the topic's records at the same offsets. The table can lose its tail, too, if it
+alone is restored from a backup: then the topic has records that the checkpoint says were read.
 """
 
 from __future__ import annotations
@@ -59,15 +60,19 @@ def check_tail(
     *,
     read_to: Mapping[int, int],
     landed: Mapping[int, Landed],
-    held: Callable[[Mapping[int, int]], Mapping[int, Record]],
-) -> None:
+    held: Callable[[Mapping[int, range]], Mapping[int, Mapping[int, Record]]],
+) -> dict[int, int]:
     """Fail if a topic lost records that bronze had read.
 
     Args:
         facts: the topic's current state.
         read_to: the next offset to read, by partition.
-        landed: the last record of each partition in bronze.
-        held: returns the topic's records at one offset per partition, if there are any.
+        landed: the last record of each partition in bronze, as from ``last_landed``.
+        held: returns the topic's records at some offsets, by partition and offset.
+
+    Returns:
+        the first record that was read and is not in bronze, by partition; only of those shortly
+        before the next offset.
 
     Raises:
         TopicTruncatedError: the topic ends before, or has other records.
@@ -75,15 +80,26 @@ def check_tail(
     short = {part: facts.end[part] for part, to in read_to.items() if facts.end.get(part, to) < to}
     if short:
         raise TopicTruncatedError(facts.topic, read_to=read_to, ends=short)
-    asked = {
+    asked = {}
+    for part, to in read_to.items():
+        since = landed[part].offset if part in landed else to - LOOKED_BACK
+        offsets = range(max(since, facts.first.get(part, to)), to)
+        if offsets:
+            asked[part] = offsets
+    found = held(asked)
+    other = {
         part: one.offset
         for part, one in landed.items()
-        if part in facts.first and one.offset >= facts.first[part]
+        if differ(one.record, found.get(part, {}).get(one.offset))
     }
-    found = held(asked)
-    other = {part: at for part, at in asked.items() if differ(landed[part].record, found.get(part))}
     if other:
         raise TopicTruncatedError(facts.topic, read_to=read_to, other=other)
+    lacking = {}
+    for part, records in found.items():
+        after = landed[part].offset if part in landed else -1
+        if later := [at for at in records if at > after]:
+            lacking[part] = min(later)
+    return lacking
 
 
 def differ(landed: Record, held: Record | None) -> bool:
@@ -134,9 +150,9 @@ def last_landed(location: str, read_to: Mapping[int, int]) -> dict[int, Landed]:
 
 
 def held_at(
-    facts: TopicFacts, access: KafkaAccess, offsets: Mapping[int, int]
-) -> dict[int, Record]:
-    """A topic's records at one offset per partition.
+    facts: TopicFacts, access: KafkaAccess, offsets: Mapping[int, range]
+) -> dict[int, dict[int, Record]]:
+    """A topic's records at some offsets.
 
     Args:
         facts: the topic's current state.
@@ -144,19 +160,24 @@ def held_at(
         offsets: by partition.
 
     Returns:
-        records by partition; offsets without a record are left out.
+        records by partition and offset; offsets without a record are left out.
 
     Raises:
         KafkaUnreachableError: the broker stops answering.
     """
     if not offsets:
         return {}
-    one_each = replace(facts, first=offsets, end={part: at + 1 for part, at in offsets.items()})
-    found = {}
-    for message in consumed(access, one_each):
+    part_of_it = replace(
+        facts,
+        first={part: one.start for part, one in offsets.items()},
+        end={part: one.stop for part, one in offsets.items()},
+    )
+    found: dict[int, dict[int, Record]] = {part: {} for part in offsets}
+    for message in consumed(access, part_of_it):
         kind, at = message.timestamp()
         moment = None if kind == TIMESTAMP_NOT_AVAILABLE else at
-        found[message.partition()] = Record(moment, (message.key(), message.value()))
+        record = Record(moment, (message.key(), message.value()))
+        found[message.partition()][message.offset()] = record
     return found
 
 

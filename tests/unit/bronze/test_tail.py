@@ -26,7 +26,9 @@ def check(
         TopicFacts(topic="t", topic_id="A", first={0: first}, end={0: end}),
         read_to={0: 12},
         landed={0: Landed(at, landed)},
-        held=lambda asked: {part: held[at] for part, at in asked.items() if at in held},
+        held=lambda asked: {
+            part: {at: held[at] for at in offsets if at in held} for part, offsets in asked.items()
+        },
     )
 
 
@@ -71,6 +73,34 @@ def test_the_same_record_or_none_continues(
     held: Mapping[int, Record], landed: Record, first: int, at: int
 ) -> None:
     check(50, held, landed=landed, first=first, at=at)
+
+
+@pytest.mark.parametrize(
+    ("landed", "first", "lacking"),
+    [
+        # The table ends two records before the checkpoint.
+        ({0: Landed(9, KEPT)}, 0, {0: 10}),
+        # It has none of the last offsets.
+        ({}, 0, {0: 9}),
+        # The records have expired.
+        ({}, 12, {}),
+        ({0: Landed(11, KEPT)}, 0, {}),
+    ],
+)
+def test_a_table_that_ends_before_its_checkpoint_is_found(
+    landed: dict[int, Landed], first: int, lacking: dict[int, int]
+) -> None:
+    asked: list[Mapping[int, range]] = []
+
+    def held(offsets: Mapping[int, range]) -> dict[int, dict[int, Record]]:
+        asked.append(offsets)
+        return {
+            part: {at: KEPT for at in (9, 10, 11) if at in one} for part, one in offsets.items()
+        }
+
+    facts = TopicFacts(topic="t", topic_id="A", first={0: first}, end={0: 50})
+    assert check_tail(facts, read_to={0: 12}, landed=landed, held=held) == lacking
+    assert all(one.stop == 12 for one in asked[0].values())
 
 
 def test_a_partition_without_bronze_rows_continues() -> None:
