@@ -36,10 +36,11 @@ def check_topic(facts: TopicFacts, known_id: str | None, *, read_to: Mapping[int
                 if facts.end[partition] > first
             ],
         )
+    # A partition that was added after the last read is read from its first record, which is 0.
     lost = [
-        OffsetRange(partition, next_offset, facts.first[partition])
-        for partition, next_offset in sorted(read_to.items())
-        if facts.first.get(partition, next_offset) > next_offset
+        OffsetRange(partition, read_to.get(partition, 0), first)
+        for partition, first in sorted(facts.first.items())
+        if read_to and first > read_to.get(partition, 0)
     ]
     if lost:
         raise OffsetsExpiredError(facts.topic, lost)

@@ -40,3 +40,11 @@ def test_a_topic_that_was_created_again_is_refused_even_when_it_has_grown_past()
 
 def test_a_partition_that_was_added_is_no_loss():
     check_topic(facts({0: 0, 1: 0}, {0: 5, 1: 5}), "A", read_to={0: 5})
+
+
+def test_an_added_partition_whose_records_expired_unread_is_named():
+    with pytest.raises(OffsetsExpiredError) as caught:
+        check_topic(facts({0: 0, 1: 7}, {0: 5, 1: 9}), "A", read_to={0: 5})
+    assert caught.value.lost == (OffsetRange(1, 0, 7),)
+    # Of a topic that was never read, the records before the first one are no loss.
+    check_topic(facts({0: 0, 1: 7}, {0: 5, 1: 9}), "A", read_to={})
