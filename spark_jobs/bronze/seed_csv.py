@@ -13,6 +13,7 @@ from spark_jobs.bronze.seed_values import reader
 from spark_jobs.graph.errors import SeedUnreadableError
 
 _END = b"\x00end"
+_MARK = b"\xef\xbb\xbf"
 
 
 def csv_field(kind: str) -> Field:
@@ -35,6 +36,11 @@ def csv_lines(path: str, content: bytes, columns: list[str]) -> Iterator[SeedLin
         uneven[row.number] = row
         return "skip"
 
+    # Arrow cannot report an uneven row that is not UTF-8. So each byte of such a file becomes a
+    # character.
+    whole = _is_utf8(content)
+    if not whole:
+        content = content.removeprefix(_MARK).decode("latin-1").encode("utf-8")
     # Append a sentinel row: it is missing from the result if a quote was not closed.
     ended = content + (b"" if content.endswith(b"\n") else b"\n")
     ended += b",".join([_END] * len(columns)) + b"\n"
@@ -67,12 +73,28 @@ def csv_lines(path: str, content: bytes, columns: list[str]) -> Iterator[SeedLin
         bad = uneven.get(number)
         if bad is not None:
             problem = f"{bad.actual_columns} fields and not {bad.expected_columns}"
-            yield SeedLine(number + inside, None, partial(str, bad.text), problem)
+            text = bad.text if whole else as_text(bad.text.encode("latin-1"))
+            yield SeedLine(number + inside, None, partial(str, text), problem)
             inside += _line_ends(bad.text.encode())
             continue
         fields = next(held)
+        if not whole:
+            fields = {name: value and _bytes(value) for name, value in fields.items()}
         yield SeedLine(number + inside, fields, partial(_text, fields))
         inside += sum(_line_ends(one) for one in fields.values() if one)
+
+
+def _is_utf8(content: bytes) -> bool:
+    try:
+        content.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _bytes(value: bytes) -> bytes:
+    """A value as it is in the file, from its bytes as characters."""
+    return value.decode("utf-8").encode("latin-1")
 
 
 def _text(fields: Mapping[str, bytes | None]) -> str:

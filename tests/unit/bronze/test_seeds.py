@@ -155,6 +155,13 @@ def test_a_bad_line_is_reported_with_its_number_after_multiline_values() -> None
     ]
 
 
+def test_an_uneven_line_that_is_not_utf8_is_one_bad_line() -> None:
+    text = b'\xef\xbb\xbfk,v\n1,a\n2,b,\xfc\n3,\xc3\xbc\n4,"d\n"\n5,\xfc\n'
+    values, bad = read(text)
+    assert values == [(1, "a"), (3, "\u00fc"), (4, "d\n")]
+    assert bad == [(3, "3 fields and not 2"), (7, "v is not UTF-8")]
+
+
 def test_a_file_without_rows_is_an_empty_table() -> None:
     assert read(b"k,v\n") == ([], [])
     assert read(b"k,v") == ([], [])
