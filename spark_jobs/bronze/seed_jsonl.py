@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from functools import partial
 from typing import Any
 
@@ -95,5 +95,11 @@ def _plain(number: str) -> str:
     """A number without an exponent, if it has a reasonable one."""
     if "e" not in number.lower():
         return number
-    value = Decimal(number)
-    return number if value and abs(value.adjusted()) > _MOST_EXPONENT else format(value, "f")
+    try:
+        value = Decimal(number)
+    except InvalidOperation:
+        # Larger than the largest exponent of a Decimal.
+        return number
+    if not value:
+        return "0"
+    return number if abs(value.adjusted()) > _MOST_EXPONENT else format(value, "f")

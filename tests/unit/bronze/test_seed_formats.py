@@ -162,6 +162,9 @@ def test_parquet_has_every_type(kind: str, value: Any) -> None:
         ("string", "true", "true"),
         ("boolean", '"false"', False),
         ("decimal(6,5)", "1e-05", Decimal("0.00001")),
+        ("decimal(6,5)", "0e-05", Decimal("0.00000")),
+        # Its digits would fill the memory.
+        ("decimal(6,5)", "0e-999999999999", Decimal("0.00000")),
         ("decimal(5,2)", '"0.190"', Decimal("0.19")),
         ("double", "7", 7.0),
     ],
@@ -178,6 +181,7 @@ def test_a_text_with_a_number_is_a_number(kind: str, written: str, value: Any) -
         ("tinyint", "128", "v: '128': it is out of the type's range"),
         ("decimal(6,4)", "0.19001", "v: '0.19001': it has more than 4 digits after the point"),
         ("decimal(6,4)", "1e999999999", "v: '1e999999999': it is not a decimal number"),
+        ("decimal(6,4)", f"1e{10**20}", f"v: '1e{10**20}': it is not a decimal number"),
         ("double", "1e999", "v: '1e999': it is not a finite number"),
         ("double", "NaN", "it is not JSON: NaN is no value"),
         ("string", "[1]", "v: '[\"1\"]': it is an object or an array"),
