@@ -35,7 +35,10 @@ class DeclaredExpectation:
         named: list[str] = []
         for key in COLUMN_KWARGS:
             value = self.kwargs.get(key)
-            named += [value] if isinstance(value, str) else list(value or ())
+            if isinstance(value, list | tuple | set):
+                named += map(str, value)
+            elif value is not None:
+                named.append(str(value))
         return tuple(named)
 
     @property
