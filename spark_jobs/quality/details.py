@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
@@ -20,6 +21,8 @@ KEYS_IN_A_LINE: Final = 3
 # The expectation that runs a query, and counts rows instead of values.
 ROWS_EXPECTATION: Final = "unexpected_rows_expectation"
 _QUERY: Final = "unexpected_rows_query"
+# What would end a line, hide in it, or be refused by PostgreSQL.
+_CONTROL: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
 def result_of(
@@ -145,7 +148,7 @@ def _text(value: Any) -> str:
     elif isinstance(value, list | tuple):
         text = f"({', '.join(_text(part) for part in value)})"
     else:
-        text = "NULL" if value is None else str(value)
+        text = "NULL" if value is None else _plain(str(value))
     return text if len(text) <= SAMPLE_LENGTH else text[: SAMPLE_LENGTH - 1] + "…"
 
 
@@ -155,6 +158,13 @@ def _scalar(value: Any) -> JsonScalar:
         return str(value)
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
-    if value is None or isinstance(value, str | int | float | bool):
+    if isinstance(value, str):
+        return _plain(value)
+    if value is None or isinstance(value, int | float | bool):
         return value
     return _text(value)
+
+
+def _plain(text: str) -> str:
+    """Text on one line: control characters are written as in Python."""
+    return _CONTROL.sub(lambda found: repr(found[0])[1:-1], text)

@@ -226,6 +226,31 @@ def test_nan_and_infinity_become_text(value: float) -> None:
     assert json.dumps(found.observed, allow_nan=False) == f'"{value}"'
 
 
+def test_keys_and_values_of_any_text_stay_on_one_line_that_postgresql_can_store() -> None:
+    odd = {"price": "a\x00\n\u2028\ud800é🙂", "order_id": "\r\x00"}
+    details = {
+        "unexpected_count": 1,
+        "partial_unexpected_list": [odd["price"]],
+        "partial_unexpected_index_list": [odd],
+    }
+    found = result_of(PRICE, success=False, details=details, grain=["order_id"])
+    assert found.samples == ("a\\x00\\n\\u2028\\ud800é🙂",)
+    assert found.keys == ("order_id=\\r\\x00",)
+    assert found.message.isprintable()
+    least = result_of(PRICE, success=False, details={"observed_value": "\x00"})
+    assert least.observed == "\\x00"
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "column"),
+    [({"column": 5}, "5"), ({"column_list": [1, "b"]}, "1, b"), ({"column": None}, None)],
+)
+def test_columns_of_another_type_have_names_for_messages(
+    kwargs: dict[str, object], column: str | None
+) -> None:
+    assert DeclaredExpectation(0, "expect_x", kwargs, Severity.INFO).column == column
+
+
 def test_a_failure_without_details_still_has_its_line() -> None:
     declared = DeclaredExpectation(0, "expect_x", {"column": "c"}, Severity.INFO)
     assert result_of(declared, success=False, details=None).message == ("expect_x of c failed")
