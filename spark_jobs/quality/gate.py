@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 _BOUNDS: Final = frozenset({"min_value", "max_value"})
+_NUMBERS: Final = frozenset({int, float, type(None)})
 
 # Great Expectations promises nothing about threads: its current context, and modules that it loads
 # late, belong to the process.
@@ -112,6 +113,8 @@ def _by_row_count(rows: int | None, declared: DeclaredExpectation) -> JsonObject
     if rows is None or declared.type != ROW_COUNT or declared.kwargs.keys() - _BOUNDS:
         return None
     least, most = (declared.kwargs.get(bound) for bound in ("min_value", "max_value"))
+    if any(type(bound) not in _NUMBERS for bound in (least, most)):
+        return None
     holds = (least is None or least <= rows) and (most is None or rows <= most)
     return {"success": holds, "result": {"observed_value": rows}}
 

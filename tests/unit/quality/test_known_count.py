@@ -40,6 +40,12 @@ def test_a_count_from_the_log_is_enough(bounds: dict[str, int], holds: bool) -> 
         assert "observed 3" in verdict.results[0].message
 
 
+@pytest.mark.parametrize("bound", ["3", [3], True])
+def test_bounds_that_are_no_numbers_are_left_to_the_gate(bound: Any) -> None:
+    with pytest.raises(AssertionError, match="somebody asked for the rows"):
+        audit(no_rows, suite(min_value=bound), table="gold.x", rows=3)
+
+
 def test_so_it_is_for_what_history_implies() -> None:
     implied = with_implied(None, view="x", earlier_rows=[200] * 5)
     verdict = audit(no_rows, implied, table="gold.x", rows=99)
