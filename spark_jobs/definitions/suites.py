@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -15,13 +16,14 @@ from spark_jobs.definitions.marked import Marked, Places, read_marked
 from spark_jobs.definitions.models import ExpectationFile, SuiteFile
 from spark_jobs.definitions.suite_errors import (
     EmptySuiteError,
+    ExpectationValueError,
     MissingExpectationArgumentError,
     SuiteNameError,
     UnknownExpectationArgumentError,
     UnknownExpectationError,
 )
 from spark_jobs.errors import LakehouseError, Location
-from spark_jobs.names import TableName
+from spark_jobs.names import Layer, TableName
 
 EXPECTATION_TYPES_FILE = Path(__file__).with_name("expectation_types.json")
 
@@ -90,6 +92,9 @@ def _check(suite: SuiteFile, table: TableName, places: Places) -> Iterator[Lakeh
         yield EmptySuiteError(suite.name, location=places.of("expectations"))
     for at, expectation in enumerate(suite.expectations):
         yield from _check_expectation(suite.name, expectation, at, places)
+        # Those of a silver table are checked by their types.
+        if table.layer is Layer.GOLD:
+            yield from _check_numbers(suite.name, expectation, at, places)
 
 
 def _check_expectation(
@@ -110,3 +115,21 @@ def _check_expectation(
         if argument not in expectation.kwargs:
             place = places.of("expectations", at, "kwargs")
             yield MissingExpectationArgumentError(suite, kind, argument, location=place)
+
+
+def _check_numbers(
+    suite: str, expectation: ExpectationFile, at: int, places: Places
+) -> Iterator[LakehouseError]:
+    """Report numbers that JSON does not have, so that PostgreSQL could not store the verdict."""
+    for argument, value in expectation.kwargs.items():
+        among = value if isinstance(value, list) else [value]
+        odd = [one for one in among if isinstance(one, float) and not math.isfinite(one)]
+        if odd:
+            yield ExpectationValueError(
+                suite,
+                expectation.type,
+                argument,
+                f"{odd[0]} is no number",
+                "Write a finite number, or leave the argument out.",
+                location=places.of("expectations", at, "kwargs", argument),
+            )
