@@ -79,7 +79,7 @@ def _serve(settings: Settings, stopping: threading.Event) -> bool:
     from spark_jobs.state.store import ControlStore
     from spark_jobs.storage.compiled import current_manifest
     from spark_jobs.storage.streams import streaming_session
-    from spark_jobs.streaming.supervisor import Declared, Flow, Supervisor
+    from spark_jobs.streaming.supervisor import Declared, Flow, Supervisor, create_tables
 
     topics, frontiers = Topics(kafka_access(settings, Principal.STREAMS)), Frontiers()
     with ControlStore.open(settings.control_url) as store:
@@ -109,8 +109,7 @@ def _serve(settings: Settings, stopping: threading.Event) -> bool:
         try:
             sinks.start()
             flows = flows_of(manifest)
-            for flow in flows:
-                flow.create_tables(spark)
+            fresh = create_tables(flows, spark)
 
             def declared() -> Declared | None:
                 """The declarations of a later deployment; None if there is none."""
@@ -153,6 +152,7 @@ def _serve(settings: Settings, stopping: threading.Event) -> bool:
                     stopping=stopping,
                     beat=gold.report,
                     starting=gold.report_starting,
+                    fresh=fresh,
                     number=number,
                     declared=declared,
                 ).run()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
@@ -92,6 +92,7 @@ class Supervisor:
         topic_ids: returns the ids of all topics; None if no flow needs them.
         beat: called in every round, for other work of this driver.
         starting: called every second while queries start.
+        fresh: names of flows whose tables may not exist yet; others have theirs.
         number: number of the flows' deployment; None if they follow none.
         declared: returns the flows that should run if they changed, else None.
     """
@@ -104,12 +105,13 @@ class Supervisor:
     stopping: threading.Event = field(default_factory=threading.Event)
     beat: Callable[[], None] | None = None
     starting: Callable[[], None] | None = None
+    fresh: Collection[str] = ()
     number: int | None = None
     declared: Callable[[], Declared | None] | None = None
 
     def run(self) -> bool:
         """Run until ``stopping`` is set; False if no query can be kept running."""
-        slots = [_Slot(flow, self.number) for flow in self.flows]
+        slots = [_Slot(flow, self.number, flow.name in self.fresh) for flow in self.flows]
         watched = time.monotonic()
         try:
             # Replace the states that an earlier run reported.
@@ -237,6 +239,23 @@ class Supervisor:
             )
             for slot in slots
         )
+
+
+def create_tables(flows: Iterable[Flow], spark: SparkSession) -> set[str]:
+    """Create the tables of all flows, in their order.
+
+    Returns:
+        the names of flows for which this failed, for example because a log is damaged. The
+        supervisor tries them again and reports why, so that they do not hold back the others.
+    """
+    failed = set()
+    for flow in flows:
+        try:
+            flow.create_tables(spark)
+        except Exception as error:  # noqa: BLE001 - the flow's start reports it
+            logger.warning("tables not created name=%s error=%s", flow.name, _error_text(error))
+            failed.add(flow.name)
+    return failed
 
 
 def _drain(slots: Sequence[_Slot]) -> None:

@@ -1,0 +1,90 @@
+"""Streams whose tables cannot be created do not hold back the others."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import cast
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from spark_jobs.errors import LakehouseError, RefusedError
+from spark_jobs.state.store import ControlStore
+from spark_jobs.storage.errors import LogUnreadableError
+from spark_jobs.streaming import supervisor
+from spark_jobs.streaming.supervisor import Flow, Supervisor, create_tables
+
+NO_SPARK = cast(SparkSession, None)
+
+
+class Query:
+    """A query that runs until it is stopped."""
+
+    def __init__(self) -> None:
+        self.isActive = True
+        self.lastProgress = None
+        self.status = {"isTriggerActive": False}
+
+    def stop(self) -> None:
+        self.isActive = False
+
+
+class Damaged:
+    """A flow whose tables can be created at the given try."""
+
+    definition = ""
+
+    def __init__(self, name: str, *, tries: int, error: Exception) -> None:
+        self.name = name
+        self.tries = tries
+        self.error = error
+
+    def create_tables(self, spark: SparkSession) -> None:
+        self.tries -= 1
+        if self.tries:
+            raise self.error
+
+    def start(self, spark: SparkSession) -> StreamingQuery:
+        return cast(StreamingQuery, Query())
+
+    def diagnose(self, error: Exception) -> LakehouseError | None:
+        return None
+
+    def watch(self, ids: dict[str, str]) -> LakehouseError | None:
+        return None
+
+
+@pytest.mark.parametrize(
+    "error", [LogUnreadableError("/lake/bronze/a", "torn"), ValueError("Spark refuses the SELECT")]
+)
+def test_a_table_that_cannot_be_created_is_reported_and_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    for name in ("BEAT_SECONDS", "WAIT_SECONDS", "LONGEST_PAUSE_SECONDS", "REPORT_SECONDS"):
+        monkeypatch.setattr(supervisor, name, 0.01)
+    sound, torn = (Damaged(name, tries=n, error=error) for name, n in (("a", 1), ("b", 3)))
+    flows: list[Flow] = [torn, sound]
+    stopping, seen = threading.Event(), set[tuple[str, str, str]]()
+    with ControlStore.open(f"sqlite:///{tmp_path}/control.db") as store:
+
+        def beat() -> None:
+            for one in store.progress():
+                seen.add((one.query, str(one.state), (one.error or "").partition("\n")[0]))
+            if {("a", "running", ""), ("b", "running", "")} <= seen:
+                stopping.set()
+
+        fresh = create_tables(flows, NO_SPARK)
+        assert fresh == {"b"}
+        ended = Supervisor(
+            NO_SPARK,
+            store,
+            flows,
+            refused=RefusedError,
+            fresh=fresh,
+            stopping=stopping,
+            beat=beat,
+        ).run()
+    assert ended
+    assert any(name == "b" and "running" not in state and told for name, state, told in seen)
