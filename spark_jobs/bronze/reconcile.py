@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+import pyarrow.compute as pc
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from spark_jobs.access.kafka import KafkaAccess
@@ -15,6 +16,8 @@ from spark_jobs.names import BronzeColumn
 from spark_jobs.storage.reader import read_columns
 
 POLL_SECONDS = 15
+# Offsets by partition.
+Offsets = Mapping[int, set[int]]
 
 
 @dataclass(frozen=True)
@@ -25,6 +28,7 @@ class BronzeBalance:
         kafka: number of records in the topic.
         bronze: number of rows in the bronze table.
         expired: rows of bronze whose records Kafka has deleted.
+        compacted: rows of bronze whose records Kafka has replaced by later ones of their keys.
         lag: records at the ends of partitions that bronze has not read.
         problems: differences, as sentences.
     """
@@ -33,6 +37,7 @@ class BronzeBalance:
     kafka: int
     bronze: int
     expired: int
+    compacted: int
     lag: int
     problems: tuple[str, ...]
 
@@ -47,11 +52,16 @@ def reconcile_bronze(topics: Topics, topic: str, *, location: str) -> BronzeBala
     """
     facts = topics.facts(topic)
     held = bronze_offsets(location)
-    return compare(facts, consumed_offsets(topics.access, facts), held)
+    seen = consumed_offsets(topics.access, facts)
+    return compare(facts, seen, held, compacted=lambda asked: compacted_away(location, asked))
 
 
 def compare(
-    facts: TopicFacts, kafka: Mapping[int, set[int]], bronze: Mapping[int, list[int]]
+    facts: TopicFacts,
+    kafka: Mapping[int, set[int]],
+    bronze: Mapping[int, list[int]],
+    *,
+    compacted: Callable[[Offsets], Offsets] = lambda _: {},
 ) -> BronzeBalance:
     """Compare the offsets that a consumer saw with those in bronze, by partition.
 
@@ -59,9 +69,10 @@ def compare(
         facts: the topic's state when the consumer started.
         kafka: the offsets that the consumer saw.
         bronze: offsets in bronze, with duplicates; read before the consumer started.
+        compacted: returns those of some offsets whose records a compaction may have removed.
     """
     problems: list[str] = []
-    lag = expired = 0
+    lag = expired = gone = 0
     for partition in sorted(facts.first.keys() | bronze.keys()):
         rows, seen = bronze.get(partition, []), kafka.get(partition, set())
         distinct = set(rows)
@@ -74,14 +85,17 @@ def compare(
         last = max(distinct, default=-1)
         lag += sum(1 for offset in seen if offset > last)
         lost = [offset for offset in seen - distinct if offset < last]
-        alien = [offset for offset in within - seen if offset < end]
+        alien = {offset for offset in within - seen if offset < end}
+        replaced = compacted({partition: alien}).get(partition, set()) if alien else set()
+        gone += len(replaced)
         problems += _problems_of(partition, lost, "in Kafka and not in bronze")
-        problems += _problems_of(partition, alien, "in bronze and not in Kafka")
+        problems += _problems_of(partition, alien - replaced, "in bronze and not in Kafka")
     return BronzeBalance(
         topic=facts.topic,
         kafka=sum(map(len, kafka.values())),
         bronze=sum(map(len, bronze.values())),
         expired=expired,
+        compacted=gone,
         lag=lag,
         problems=tuple(problems),
     )
@@ -99,6 +113,35 @@ def bronze_offsets(location: str, version: int | None = None) -> dict[int, list[
     offsets = table.column(BronzeColumn.OFFSET).to_pylist()
     for partition, offset in zip(partitions, offsets, strict=True):
         found.setdefault(partition, []).append(offset)
+    return found
+
+
+def compacted_away(location: str, offsets: Offsets) -> dict[int, set[int]]:
+    """Those offsets of a bronze table whose records a compaction of the topic may have removed.
+
+    It removes a record if a later one has its key, and in the end deletes too. Of a record that was
+    forgotten bronze has no key.
+
+    Args:
+        location: of the bronze table.
+        offsets: by partition.
+
+    Raises:
+        TableMissingError: the table does not exist.
+    """
+    found: dict[int, set[int]] = {}
+    for partition, asked in offsets.items():
+        here = pc.field(BronzeColumn.PARTITION) == partition
+        rows = read_columns(location, [BronzeColumn.KEY, BronzeColumn.OFFSET], where=here)
+        last = rows.group_by(BronzeColumn.KEY).aggregate([(BronzeColumn.OFFSET, "max")])
+        last = last.filter(pc.field(BronzeColumn.KEY).is_valid())
+        keyless = rows.filter(pc.field(BronzeColumn.KEY).is_null())
+        empty = here & pc.field(BronzeColumn.VALUE).is_null()
+        deletes = read_columns(location, [BronzeColumn.OFFSET], where=empty)
+        stays = set(last.column(f"{BronzeColumn.OFFSET}_max").to_pylist())
+        stays |= set(keyless.column(BronzeColumn.OFFSET).to_pylist())
+        stays -= set(deletes.column(BronzeColumn.OFFSET).to_pylist())
+        found[partition] = asked - stays
     return found
 
 
@@ -167,7 +210,7 @@ def ranges(partition: int, offsets: Iterable[int]) -> list[OffsetRange]:
     return runs
 
 
-def _problems_of(partition: int, offsets: list[int], what: str) -> list[str]:
+def _problems_of(partition: int, offsets: Collection[int], what: str) -> list[str]:
     if not offsets:
         return []
     shown = ranges(partition, offsets)

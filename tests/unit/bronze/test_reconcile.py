@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from spark_jobs.bronze.reconcile import compare
+from pathlib import Path
+
+import pyarrow as pa
+from deltalake import write_deltalake
+
+from spark_jobs.bronze.reconcile import compacted_away, compare
 from spark_jobs.bronze.topics import TopicFacts
 
 FACTS = TopicFacts(topic="t", topic_id="A", first={0: 2, 1: 0}, end={0: 8, 1: 3})
@@ -27,3 +32,38 @@ def test_lost_repeated_and_alien_records_are_named():
         "2 records in Kafka and not in bronze: partition 0: 3 to 3; partition 0: 5 to 5",
         "1 records in bronze and not in Kafka: partition 0: 4 to 4",
     )
+
+
+def test_records_that_compaction_removed_are_counted_and_are_no_problem():
+    bronze = {0: [0, 1, 2, 3, 4, 5, 6, 7], 1: [0, 1, 2]}
+    found = compare(FACTS, SEEN, bronze, compacted=lambda asked: asked)
+    assert (found.compacted, found.problems) == (1, ())
+    found = compare(FACTS, SEEN, bronze, compacted=lambda _: {0: set()})
+    assert found.compacted == 0
+    assert found.problems == ("1 records in bronze and not in Kafka: partition 0: 4 to 4",)
+
+
+def test_compaction_removes_what_has_a_later_record_and_deletes(tmp_path: Path):
+    records = [
+        (0, 0, b"a", b"1"),
+        (0, 1, b"b", b"1"),
+        (0, 2, b"a", b"2"),
+        # A delete, which goes last.
+        (0, 3, b"c", None),
+        # Of another partition.
+        (1, 4, b"b", b"2"),
+        # Forgotten in bronze; in Kafka a delete followed.
+        (1, 5, None, None),
+        (1, 6, None, b"3"),
+        (1, 7, None, b"4"),
+    ]
+    parts, offsets, keys, values = zip(*records, strict=True)
+    rows = {
+        "partition": pa.array(parts, pa.int32()),
+        "offset": pa.array(offsets, pa.int64()),
+        "key": pa.array(keys, pa.binary()),
+        "value": pa.array(values, pa.binary()),
+    }
+    write_deltalake(tmp_path, pa.table(rows))
+    found = compacted_away(str(tmp_path), {0: {0, 1, 2, 3}, 1: {4, 5, 6}})
+    assert found == {0: {0, 3}, 1: {5}}
