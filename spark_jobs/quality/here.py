@@ -67,8 +67,8 @@ def _holds(declared: DeclaredExpectation, columns: _Columns, rows: int) -> bool 
         return None
     try:
         return check(columns, rows, **declared.kwargs)
-    except TypeError:
-        # Another argument, or values that are not comparable.
+    except (TypeError, re.error):
+        # Another argument, values that are not comparable, or a pattern that only Java reads.
         return None
 
 
@@ -86,8 +86,12 @@ def _unique_together(columns: _Columns, _: int, *, column_list: Sequence[str]) -
     return _distinct(rows) if all(None not in row for row in rows) else None
 
 
-def _distinct(rows: Sequence[tuple[Any, ...]]) -> bool:
-    return len(set(map(repr, rows))) == len(rows)
+def _distinct(rows: Sequence[tuple[Any, ...]]) -> bool | None:
+    if any(isinstance(one, dict | list) for row in rows for one in row):
+        return None
+    # For Spark a NaN equals itself, as its text does, and a zero has no sign.
+    plain = [[one or 0.0 if isinstance(one, float) else one for one in row] for row in rows]
+    return len(set(map(repr, plain))) == len(rows)
 
 
 def _between(

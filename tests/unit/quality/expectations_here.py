@@ -14,6 +14,8 @@ ROWS = pa.table(
         "amount": pa.array([Decimal("1.50"), Decimal("2.00"), None], pa.decimal128(12, 2)),
         "more": [1, 3, 4],
         "ratio": [0.5, float("nan"), 1.0],
+        "zero": [0.0, -0.0, 1.0],
+        "parts": [[0.0], [-0.0], [1.0]],
     }
 )
 _BETWEEN = "column_values_to_be_between"
@@ -25,6 +27,11 @@ CASES = [
     ("column_values_to_not_be_null", {"column": "other"}, None),
     ("column_values_to_be_unique", {"column": "name"}, True),
     ("column_values_to_be_unique", {"column": "twice"}, False),
+    # As Spark groups: a zero has no sign.
+    ("column_values_to_be_unique", {"column": "zero"}, False),
+    ("column_values_to_be_unique", {"column": "ratio"}, True),
+    ("column_values_to_be_unique", {"column": "parts"}, None),
+    ("compound_columns_to_be_unique", {"column_list": ["zero", "twice"]}, None),
     ("compound_columns_to_be_unique", {"column_list": ["id", "more"]}, True),
     ("compound_columns_to_be_unique", {"column_list": ["id", "twice"]}, None),
     (_BETWEEN, {"column": "amount", "min_value": 1.5}, True),
@@ -43,6 +50,8 @@ CASES = [
     ("column_values_to_match_regex", {"column": "name", "regex": "^[a-z]+$"}, True),
     ("column_values_to_match_regex", {"column": "name", "regex": "^a"}, False),
     ("column_values_to_match_regex", {"column": "name", "regex": r"^\w+$"}, None),
+    # Python cannot read this one; Java can.
+    ("column_values_to_match_regex", {"column": "name", "regex": "^a{1}{1}"}, None),
     ("table_row_count_to_be_between", {"min_value": 3, "max_value": 3}, True),
     ("table_row_count_to_be_between", {"min_value": 4}, False),
     ("column_mean_to_be_between", {"column": "id", "min_value": 1}, None),
