@@ -19,7 +19,7 @@ from spark_jobs.silver.apply.batch import Apply, BatchApplier, transaction_app
 from spark_jobs.silver.apply.drift_watch import DriftWatch
 from spark_jobs.silver.apply.holding import BatchHold
 from spark_jobs.silver.apply.outcome import Outcome
-from spark_jobs.silver.check.progress import last_written
+from spark_jobs.silver.check.progress import last_written, replaced
 from spark_jobs.silver.frontier import Frontiers
 from spark_jobs.silver.repair.expiring import Expirer
 from spark_jobs.silver.repair.pause import PausedStream
@@ -186,7 +186,8 @@ class SilverFlow:
         return table_guard(self.settings, self.store, self.entry.table_name)
 
     def _epoch(self) -> int:
-        """The epoch to run in; a new one if the checkpoint is damaged or behind the table.
+        """The epoch to run in; a new one if the checkpoint is damaged, behind the table or ahead of
+        bronze.
 
         Delta skips a used transaction id silently, so batches that are planned again need new ids.
         Applying records twice changes nothing, so a new epoch can read bronze from the start.
@@ -196,7 +197,10 @@ class SilverFlow:
             return self.store.bump_epoch(self.name, reason=problem)
         planned = last_planned(self.checkpoint(epoch))
         written = last_written(self.tables, transaction_app(self.entry, epoch))
-        if written is None or (planned is not None and planned >= written):
-            return epoch
-        reason = f"checkpoint ends at batch {planned}, the table at batch {written}"
-        return self.store.bump_epoch(self.name, reason=reason)
+        if written is not None and (planned is None or planned < written):
+            reason = f"checkpoint ends at batch {planned}, the table at batch {written}"
+            return self.store.bump_epoch(self.name, reason=reason)
+        bronze = Lake(self.settings.lake).location(self.source.table_name)
+        if problem := replaced(bronze, self.checkpoint(epoch)):
+            return self.store.bump_epoch(self.name, reason=problem)
+        return epoch

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from spark_jobs.silver.check.reconcile import version_before
 from spark_jobs.silver.store.tables import SilverTables
 from spark_jobs.storage.checkpoints import last_committed, last_planned, planned
-from spark_jobs.storage.log import size, transaction_version
+from spark_jobs.storage.log import size, table_version, transaction_version
 
 
 def applied_version(
@@ -44,6 +44,33 @@ def last_written(tables: SilverTables, app_id: str) -> int | None:
     """Id of the last batch that wrote any of the tables, or None."""
     found = (_written(tables, app) for app in (app_id, first_part_app(app_id)))
     return max((version for version in found if version is not None), default=None)
+
+
+def replaced(bronze: str, checkpoint: str) -> str | None:
+    """Why a stream cannot go on in its bronze table, as a sentence; None if it can.
+
+    A table that was created again, or restored from a backup, gets the versions again that the
+    stream has read. Delta would skip them, or fail.
+
+    Args:
+        bronze: location of the bronze table.
+        checkpoint: location of the stream's checkpoint.
+
+    Raises:
+        CheckpointFormatError: another version of Spark wrote the checkpoint.
+    """
+    newest = last_planned(checkpoint)
+    batch = None if newest is None else planned(checkpoint, newest)
+    table = table_version(bronze)
+    if batch is None or table is None:
+        return None
+    if batch.offsets["reservoirId"] != table.table_id:
+        return "bronze was created again"
+    end = version_before(batch)
+    end = int(batch.offsets["reservoirVersion"]) if end is None else end
+    if end > table.version:
+        return f"checkpoint ends at version {end} of bronze, which has {table.version}"
+    return None
 
 
 def first_part_written(tables: SilverTables, app_id: str) -> int | None:

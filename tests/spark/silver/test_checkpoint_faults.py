@@ -66,3 +66,38 @@ def test_the_table_ends_as_without_the_fault(
     assert rows >= before[0]
     ids = [one.event_id for one in spark.read.format("delta").load(live.tables.table).collect()]
     assert len(ids) == len(set(ids)) > before[0].total()
+
+
+@pytest.mark.parametrize("recreated", [False, True], ids=["an older copy", "recreated"])
+def test_the_table_ends_as_if_bronze_had_not_been_replaced(
+    spark: SparkSession,
+    settings: Settings,
+    store: ControlStore,
+    tmp_path: Path,
+    recreated: bool,
+) -> None:
+    live = Live(spark, settings, store, (EVENTS, CLICKS))
+    first, second, third = clicks(spark)
+    with live.following() as query:
+        live.land(first)
+        query.processAllAvailable()
+        shutil.copytree(live.bronze, tmp_path / "older")
+        halves = [second.where("offset < 75"), second.where("offset >= 75")]
+        for half in halves:
+            live.land(half)
+        query.processAllAvailable()
+    before = live.content()
+    shutil.rmtree(live.bronze)
+    if recreated:
+        Live(spark, settings, store, (EVENTS, CLICKS))
+    else:
+        (tmp_path / "older").rename(live.bronze)
+    with live.following() as query:
+        # Bronze reads its topic on, from what its table has.
+        for records in ([first] if recreated else []) + halves + [third]:
+            live.land(records)
+        query.processAllAvailable()
+    assert store.epoch(live.flow.name) == 2
+    live.assert_balanced()
+    rows: Counter[str] = live.content()[0]
+    assert rows > before[0]

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from deltalake import CommitProperties, Transaction, write_deltalake
+from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
 from spark_jobs.graph.manifest import ApplyMode, Column, SilverEntry
-from spark_jobs.silver.check.progress import applied_version, last_written
+from spark_jobs.silver.check.progress import applied_version, last_written, replaced
 from spark_jobs.silver.store.tables import SilverTables
 from spark_jobs.storage.lake import Lake
 
@@ -37,8 +37,10 @@ def tables(tmp_path: Path) -> SilverTables:
     return found
 
 
-def batch(checkpoint: Path, number: int, *, version: int, index: int = -1, ends: bool) -> None:
-    offset = {"reservoirVersion": version, "index": index}
+def batch(
+    checkpoint: Path, number: int, *, version: int, index: int = -1, ends: bool, **others: str
+) -> None:
+    offset = {"reservoirVersion": version, "index": index, **others}
     for folder, wanted in (("offsets", True), ("commits", ends)):
         (checkpoint / folder).mkdir(parents=True, exist_ok=True)
         if wanted:
@@ -86,3 +88,27 @@ def test_an_unclear_position_is_none(tables: SilverTables, tmp_path: Path) -> No
     assert found(tables, tmp_path, 0) is None
     write(tables.table, 0)
     assert found(tables, tmp_path / "new") is None
+
+
+@pytest.mark.parametrize(
+    ("version", "index", "told"),
+    [
+        (2, -1, None),
+        (1, 5, None),
+        (2, 0, "checkpoint ends at version 2 of bronze, which has 1"),
+        (3, -1, "checkpoint ends at version 2 of bronze, which has 1"),
+    ],
+)
+def test_a_bronze_table_without_versions_that_were_read_was_replaced(
+    tmp_path: Path, version: int, index: int, told: str | None
+) -> None:
+    bronze, checkpoint = str(tmp_path / "bronze"), tmp_path / "checkpoint"
+    assert replaced(bronze, str(checkpoint)) is None
+    for _ in range(2):
+        write_deltalake(bronze, ROWS, mode="append")
+    known = str(DeltaTable(bronze).metadata().id)
+    assert replaced(bronze, str(checkpoint)) is None
+    batch(checkpoint, 0, version=version, index=index, ends=True, reservoirId=known)
+    assert replaced(bronze, str(checkpoint)) == told
+    batch(checkpoint, 1, version=version, index=index, ends=False, reservoirId="another")
+    assert replaced(bronze, str(checkpoint)) == "bronze was created again"
