@@ -108,6 +108,8 @@ class Supervisor:
     fresh: Collection[str] = ()
     number: int | None = None
     declared: Callable[[], Declared | None] | None = None
+    # The error for which states are not recorded.
+    _untold: str | None = None
 
     def run(self) -> bool:
         """Run until ``stopping`` is set; False if no query can be kept running."""
@@ -115,14 +117,11 @@ class Supervisor:
         watched = time.monotonic()
         try:
             # Replace the states that an earlier run reported.
-            self.store.record_reports([_report(slot) for slot in slots])
+            self._tell([_report(slot) for slot in slots])
             while not self.stopping.is_set():
                 self._take_up(slots)
                 self._tend(slots)
-                # In one transaction, which is cheaper than one per query.
-                self.store.record_reports([_report(slot) for slot in slots])
-                if self.beat is not None:
-                    self.beat()
+                self._tell([_report(slot) for slot in slots], self.beat)
                 if time.monotonic() - watched > WATCH_SECONDS:
                     self._watch(slots)
                     watched = time.monotonic()
@@ -179,9 +178,7 @@ class Supervisor:
             # Starting all queries takes a while; report meanwhile.
             while running:
                 _, running = wait(running, timeout=REPORT_SECONDS, return_when=FIRST_COMPLETED)
-                self.store.record_reports([_report(slot) for slot in slots])
-                if self.starting is not None:
-                    self.starting()
+                self._tell([_report(slot) for slot in slots], self.starting)
 
     def _start(self, slot: _Slot) -> None:
         if self.stopping.is_set():
@@ -229,16 +226,35 @@ class Supervisor:
 
     def _stop(self, slots: Sequence[_Slot]) -> None:
         _drain(slots)
-        self.store.record_reports(
-            Heartbeat(
-                query=slot.flow.name,
-                at=utc_now(),
-                state=StreamState.STOPPED if slot.error is None else slot.state,
-                error=slot.error,
-                deployment=slot.number,
-            )
-            for slot in slots
+        self._tell(
+            [
+                Heartbeat(
+                    query=slot.flow.name,
+                    at=utc_now(),
+                    state=StreamState.STOPPED if slot.error is None else slot.state,
+                    error=slot.error,
+                    deployment=slot.number,
+                )
+                for slot in slots
+            ]
         )
+
+    def _tell(
+        self,
+        reports: Sequence[StreamProgress | Heartbeat],
+        also: Callable[[], None] | None = None,
+    ) -> None:
+        """Record reports in one transaction; without a control database the queries go on."""
+        try:
+            self.store.record_reports(reports)
+            if also is not None:
+                also()
+        except Exception as error:  # noqa: BLE001 - the next report may succeed
+            if self._untold != str(error):
+                logger.warning("states not recorded error=%s", error)
+            self._untold = str(error)
+        else:
+            self._untold = None
 
 
 def create_tables(flows: Iterable[Flow], spark: SparkSession) -> set[str]:

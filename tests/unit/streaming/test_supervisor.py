@@ -1,4 +1,4 @@
-"""Streams whose tables cannot be created do not hold back the others."""
+"""Streams that do not hold back each other, and that go on while their state is not recorded."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import cast
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
+from sqlalchemy.exc import OperationalError
 
 from spark_jobs.errors import LakehouseError, RefusedError
 from spark_jobs.state.store import ControlStore
@@ -88,3 +89,40 @@ def test_a_table_that_cannot_be_created_is_reported_and_tried_again(
         ).run()
     assert ended
     assert any(name == "b" and "running" not in state and told for name, state, told in seen)
+
+
+def test_queries_go_on_while_the_control_database_does_not_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervisor, "BEAT_SECONDS", 0.01)
+    flow = Damaged("a", tries=1, error=ValueError())
+    stopping = threading.Event()
+    beats, failed, started = list[int](), list[int](), list[StreamingQuery]()
+
+    def start(spark: SparkSession) -> StreamingQuery:
+        started.append(query := cast(StreamingQuery, Query()))
+        return query
+
+    with ControlStore.open(f"sqlite:///{tmp_path}/control.db") as store:
+        monkeypatch.setattr(flow, "start", start)
+        recorded = store.record_reports
+
+        def refused(reports: object) -> None:
+            failed.append(1)
+            if len(failed) > 5:
+                monkeypatch.setattr(store, "record_reports", recorded)
+            raise OperationalError("UPDATE", {}, Exception("the database system is shutting down"))
+
+        def beat() -> None:
+            beats.append(1)
+            if len(beats) == 2:
+                monkeypatch.setattr(store, "record_reports", refused)
+            if len(beats) > 4:
+                stopping.set()
+
+        one = Supervisor(
+            NO_SPARK, store, [flow], refused=RefusedError, stopping=stopping, beat=beat
+        )
+        assert one.run()
+        assert (len(started), len(failed)) == (1, 6)
+        assert [str(row.state) for row in store.progress()] == ["stopped"]
