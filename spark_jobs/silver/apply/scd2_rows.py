@@ -74,7 +74,8 @@ class Scd2Rows:
             kept = self._in_reach(kept, rows, everything=bool(own))
         every = joined(known, own)
         changes = timeline(rows, kept, known=known, truncations=every, keys=keys, names=self.names)
-        truncates = (sf.col(OPERATION) == TRUNCATE).alias(_TRUNCATES)
+        # A rejected truncation affects no key.
+        truncates = (sf.col(CANDIDATE) & (sf.col(OPERATION) == TRUNCATE)).alias(_TRUNCATES)
         lacks = sf.col(UNFILLED).isNotNull().alias(_LACKS)
         return Outcome.of(changes, truncates, lacks, place=place)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -206,3 +207,18 @@ def test_what_cannot_be_placed_or_computed_is_kept_apart(
         (3, "SEQUENCE_MISSING", "amount"),
         (4, "SEQUENCE_MISSING", "amount"),
     ]
+
+
+def test_a_rejected_truncation_leaves_the_rows_of_a_history(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Without a time it has no place in the history, so the rows of all other keys stay."""
+    orders = Table(spark, tmp_path, HISTORY)
+    assert orders.take(*(change("c", key, 10 + key, commit=10) for key in (1, 2))) == {"applied": 2}
+    _, value = change("t", 0, 30, commit=25)
+    fields = json.loads(value or b"")
+    timeless = None, json.dumps(fields | {"source": fields["source"] | {"ts_us": None}}).encode()
+    found = orders.take(timeless, change("c", 3, 40, commit=35))
+    assert found == {"applied": 1, "quarantined": 1}
+    assert orders.reasons() == [(2, "SEQUENCE_MISSING", "source.ts_ms")]
+    assert [row[0] for row in orders.rows()] == [1, 2, 3]
