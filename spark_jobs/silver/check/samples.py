@@ -21,8 +21,10 @@ from spark_jobs.access.source_tables import PostgresType
 from spark_jobs.graph.manifest import SourceEntry
 from spark_jobs.graph.projection import Projection
 
-# Their text in Postgres is their text in Spark.
-_TYPES = frozenset({"int2", "int4", "int8", "text", "varchar", "uuid"})
+# Their text in Postgres is their text in Spark, if they are declared as what they are.
+_WHOLE = frozenset({"int2", "int4", "int8"})
+_TEXTS = frozenset({"text", "varchar", "uuid"})
+_DECLARED_WHOLE = frozenset({"tinyint", "smallint", "int", "bigint"})
 # Between the parts of a composite key.
 _SEPARATOR = "\x1f"
 _HASH_DIGITS = 8
@@ -97,16 +99,25 @@ def sample_above(most_rows: int, source: SourceEntry, projection: Projection) ->
     def choose(
         connection: psycopg.Connection[Any], kinds: Mapping[str, PostgresType]
     ) -> Sample | None:
-        found = connection.execute(_ROWS, [source.table]).fetchone()
+        name = sql.Identifier(*(source.table or "").split(".")).as_string(None)
+        found = connection.execute(_ROWS, [name]).fetchone()
         rows = int(found[0]) if found else 0
         silver = _silver_keys(source, projection)
-        plain = all(kinds[key].name in _TYPES and kinds[key].array is None for key in source.keys)
+        declared = {column.name: column.type for column in source.columns}
+        plain = all(_same_text(kinds[key], declared[key]) for key in source.keys)
         if not most_rows or rows <= most_rows or silver is None or not plain:
             return None
         ranges = -(-rows // most_rows)
         return Sample(source.keys, silver, random.SystemRandom().randrange(ranges), ranges, rows)
 
     return choose
+
+
+def _same_text(kind: PostgresType, declared: str) -> bool:
+    """Whether values of a key have the same text in Postgres and in Spark."""
+    text = declared == "string" or declared.startswith(("varchar(", "char("))
+    whole = kind.name in _WHOLE and (text or declared in _DECLARED_WHOLE)
+    return kind.array is None and (whole or (kind.name in _TEXTS and text))
 
 
 def _silver_keys(source: SourceEntry, projection: Projection) -> tuple[str, ...] | None:
