@@ -165,6 +165,8 @@ def _time_with_zone(text: str) -> str:
 
 def _interval(text: str) -> str:
     """Microseconds, from text such as ``1 year 2 mons -3 days 04:05:06.7``."""
+    if _endless(text):
+        return _text(text)
     words = text.split()
     total = 0
     if ":" in words[-1]:
