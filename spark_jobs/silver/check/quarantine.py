@@ -108,7 +108,8 @@ def rejected_records(
         (row["partition"], row["offset"]): row
         for row in read_columns(location, names, where=near).to_pylist()
     }
-    return [_record(rows[place]) for place in wanted]
+    # A record may be reprocessed between the two readings.
+    return [_record(rows[place]) for place in wanted if place in rows]
 
 
 def _record(row: dict[str, Any]) -> RejectedRecord:
