@@ -254,7 +254,9 @@ class BatchApplier:
             case ApplyMode.APPEND:
                 return EventRows(self.tables, self.held, self.clock, joining, self.few)
             case ApplyMode.UPSERT:
-                return CurrentRows(self.tables, self.held, self._carried.names, joining, self.few)
+                return CurrentRows(
+                    self.tables, self.held, self.clock, self._carried.names, joining, self.few
+                )
             case ApplyMode.HISTORY:
                 return Scd2Rows(self.tables, self.held, self._carried.names, joining, self.few)
 

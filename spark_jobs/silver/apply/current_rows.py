@@ -6,7 +6,9 @@ batch has any; only then is the batch processed again with them.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cached_property
 
 import pyarrow.compute as pc
@@ -25,6 +27,7 @@ from spark_jobs.silver.apply.truncations import (
     joined,
     truncations_in,
 )
+from spark_jobs.silver.parse.expiry import expired_sql, horizon
 from spark_jobs.silver.parse.rows import BYTES, CANDIDATE, COORDINATES, DELETED
 from spark_jobs.silver.parse.typed import OPERATION, SEQUENCE, TRUNCATE
 from spark_jobs.silver.parse.unavailable import UNFILLED
@@ -45,12 +48,14 @@ class CurrentRows:
     """Writes a table of current rows.
 
     Attributes:
+        clock: returns the current time, which decides which rows have expired.
         names: columns that may have to be filled from an earlier row.
         few: the largest batch that is judged and written without Spark.
     """
 
     tables: SilverTables
     held: HeldTables
+    clock: Callable[[], datetime]
     names: tuple[str, ...]
     joining: Joining
     few: Limit
@@ -62,6 +67,7 @@ class CurrentRows:
 
     def outcome(self, rows: DataFrame) -> Outcome:
         """The disposition of each record of a batch, as ``silver_rows`` returns it."""
+        rows = self._without_expired(rows)
         place = place_of(rows, sf.col(BYTES), few=self.few)
         known = self.truncations.now() if self.held.has_rows(self.tables.tombstones) else ()
         local = place is Place.LOCAL
@@ -83,6 +89,22 @@ class CurrentRows:
             # Filled values come from other rows, so the size of the result is unknown.
             place = Place.SPARK
         return self._outcome(rows, held, known, place=place)
+
+    def _without_expired(self, rows: DataFrame) -> DataFrame:
+        """The batch, in which a row that has expired by now counts as deleted.
+
+        Bronze may be read again after its row was deleted, and the record that had written the row
+        would write it once more.
+        """
+        expiry = self.tables.entry.expiry
+        if expiry is None:
+            return rows
+        before = horizon(expiry, self.clock())
+        expired = sf.expr(expired_sql(expiry, "timestamp", before=before))
+        gone = sf.coalesce(expired, sf.lit(False))  # noqa: FBT003
+        return rows.withColumns(
+            {DELETED: sf.col(DELETED) | gone, UNFILLED: sf.when(~gone, sf.col(UNFILLED))}
+        )
 
     def _judged_locally(self, rows: DataFrame) -> Outcome | None:
         """The dispositions of a small batch, without Spark; None if Spark is needed."""

@@ -209,6 +209,20 @@ def test_current_rows_leave_and_no_change_of_before_brings_them_back(
     assert found.equal
 
 
+def test_current_rows_that_left_do_not_come_back_with_their_own_records(
+    spark: SparkSession, settings: Settings, store: ControlStore, clock: Clock
+) -> None:
+    live = Live(spark, settings, store, (SHOP, ORDERS_LEAVE), now=clock)
+    orders = [order("c", 1, 30, on="2026-01-01"), order("c", 2, 40, on="2026-01-02")]
+    follow(live, bronze(spark, orders))
+    clock.now = LATER
+    assert expire(live, clock).rows == 1
+    read_again(live)
+    assert keys(live, "order_id") == [2]
+    live.assert_balanced()
+    assert live.preview().right
+
+
 BY_USER = """SELECT c.user_id, COUNT(*) AS clicks, SUM(c.amount) AS amount, MAX(c.event_id) AS last
 FROM silver.clicks AS c GROUP BY c.user_id"""
 USERS = "SELECT COUNT(*) AS users, SUM(b.clicks) AS clicks FROM gold.by_user AS b"
