@@ -8,7 +8,9 @@ depends on others too cannot be computed.
 from __future__ import annotations
 
 import base64
+import hashlib
 from dataclasses import dataclass
+from uuid import UUID
 
 from pyspark.sql import Column
 from pyspark.sql import functions as sf
@@ -52,12 +54,21 @@ def is_placeholder(text: Column, placeholder: str) -> Column:
 
 
 def forms(placeholder: str) -> tuple[str, ...]:
-    """The placeholder as Debezium encodes it: text, bytes, arrays of both, hstore."""
+    """The placeholder as Debezium encodes it.
+
+    For text, bytes, arrays of text, bytes, numbers and UUIDs, and for hstore.
+    """
+    raw = placeholder.encode()
+    encoded = base64.b64encode(raw).decode()
+    # As Java's UUID.nameUUIDFromBytes.
+    identity = UUID(bytes=hashlib.md5(raw, usedforsecurity=False).digest(), version=3)
     return (
         placeholder,
-        base64.b64encode(placeholder.encode()).decode(),
+        encoded,
         f'["{placeholder}"]',
-        str(list(placeholder.encode())).replace(" ", ""),
+        f'["{encoded}"]',
+        str(list(raw)).replace(" ", ""),
+        f'["{identity}"]',
         f'{{"{placeholder}":"{placeholder}"}}',
     )
 

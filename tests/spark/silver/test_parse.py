@@ -7,8 +7,10 @@ import json
 from datetime import UTC, datetime
 from decimal import Context, Decimal
 from fractions import Fraction
+from hashlib import md5
 from random import Random
 from typing import Any
+from uuid import UUID
 
 import pytest
 from pyspark.sql import SparkSession
@@ -318,6 +320,8 @@ UNAVAILABLE = {
     "c2": ("array<string>", "texts"),
     "c3": ("array<bigint>", "numbers"),
     "c4": ("map<string,string>", "pairs"),
+    "c5": ("array<string>", "identities"),
+    "c6": ("array<binary>", "blobs"),
 }
 
 
@@ -336,10 +340,10 @@ def test_a_value_that_the_database_did_not_send(spark: SparkSession) -> None:
     names = [[name] for name in UNAVAILABLE]
     none: list[list[str]] = [[] for _ in UNAVAILABLE]
     by_default = typed(spark, known[0] + known[1], source)
-    assert [reason(row) for row in by_default[:5]] == [None] * 5
+    assert [reason(row) for row in by_default[: len(names)]] == [None] * len(names)
     assert [row["__unavailable"] for row in by_default] == names + none
     with_own = typed(spark, known[0] + known[1], source, placeholder=own)
-    assert [reason(row) for row in with_own[5:]] == [None] * 5
+    assert [reason(row) for row in with_own[len(names) :]] == [None] * len(names)
     # The text that everyone knows is a value as any other.
     assert [row["__unavailable"] for row in with_own] == none + names
     assert with_own[0]["c0"] == DEBEZIUM_PLACEHOLDER
@@ -356,6 +360,12 @@ def placed(form: str, placeholder: str) -> object:
             return [placeholder]
         case "numbers":
             return list(placeholder.encode())
+        case "identities":
+            # What UUID.nameUUIDFromBytes makes of the bytes.
+            digest = md5(placeholder.encode(), usedforsecurity=False).digest()
+            return [str(UUID(bytes=digest, version=3))]
+        case "blobs":
+            return [base64.b64encode(placeholder.encode()).decode()]
         case _:
             return {placeholder: placeholder}
 
