@@ -19,6 +19,7 @@ POSITION_DIGITS = 20
 ORDER_DIGITS = 10
 # Offset that makes all times since year 1 positive, so that they sort as text.
 YEAR_ONE_MICROSECONDS = 62_135_596_800_000_000
+_LOWEST = -(2**63)
 
 
 def commit_sequence(change: Column, operation: Column) -> Column:
@@ -59,11 +60,15 @@ def commit_time(change: Column) -> Column:
 
 def declared_sequence(declared: Column, type_name: str, *, commit: Column) -> Column:
     """The declared time or integer, followed by the source's own order for equal values."""
-    if type_name in ("timestamp", "date"):
+    if type_name in ("timestamp", "timestamp_ntz", "date"):
         number = sf.unix_micros(declared.cast("timestamp")) + YEAR_ONE_MICROSECONDS
     else:
         number = declared.try_cast("bigint")
-    return _joined(_fixed(number, POSITION_DIGITS), commit)
+    # A minus sorts before each digit, and after it the distance from the lowest integer sorts.
+    distance = _fixed(number.bitwiseXOR(sf.lit(_LOWEST)), POSITION_DIGITS - 1)
+    below = sf.concat(sf.lit("-"), distance)
+    text = sf.when(number < 0, below).otherwise(_fixed(number, POSITION_DIGITS))
+    return _joined(text, commit)
 
 
 def _joined(*parts: Column) -> Column:

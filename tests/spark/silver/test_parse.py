@@ -20,6 +20,7 @@ from spark_jobs.access.secrets import DEBEZIUM_PLACEHOLDER
 from spark_jobs.definitions.vocabulary import SourceFormat
 from spark_jobs.graph.manifest import Column, SourceEntry
 from spark_jobs.silver.parse.documents import LAST
+from spark_jobs.silver.parse.sequence import declared_sequence
 from spark_jobs.silver.parse.shapes import SHAPE, Kind, read_shape
 from spark_jobs.silver.parse.typed import IMAGE, typed_records
 from tests.spark.silver.world import CHANGES, EVENTS, Record, bronze, change, columns, event
@@ -496,6 +497,24 @@ def test_a_truncation_has_a_place_and_needs_no_columns(spark: SparkSession) -> N
     rows = typed(spark, [truncated, with_value(truncated, source={})], source)
     assert [reason(row) for row in rows] == [None, ("SEQUENCE_MISSING", None)]
     assert rows[0]["__sequence"] == f"{5:020}.{7:020}.2.{0:010}"
+
+
+def test_a_declared_sequence_sorts_as_its_values(spark: SparkSession) -> None:
+    """Also below zero, and by times without a zone."""
+    whole = [-(2**63), -100, -11, -10, -9, -1, 0, 1, 9, 10, 2**63 - 1]
+    times = ["0001-01-01 00:00:00", "1969-12-31 23:59:59.999999", "2024-02-29 12:34:56.5"]
+    for kind, values in (
+        ("bigint", whole),
+        ("timestamp", times),
+        ("timestamp_ntz", times),
+        ("date", ["0001-01-01", "1969-12-31", "2024-02-29"]),
+        ("decimal(20,0)", whole),
+    ):
+        frame = spark.createDataFrame([(str(one),) for one in values], "text string")
+        declared = declared_sequence(sf.col("text").cast(kind), kind, commit=sf.lit("7"))
+        found = [row[0] for row in frame.select(declared).collect()]
+        assert found == sorted(set(found)), kind
+        assert {len(one) for one in found} == {22}
 
 
 def test_a_source_table_that_changes_its_shape(spark: SparkSession) -> None:
