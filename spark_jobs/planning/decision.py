@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 from typing import Any, assert_never
 
@@ -101,10 +102,12 @@ class Rollback:
 
     Attributes:
         version: version of the published table to restore.
+        clock: the value of CURRENT_TIMESTAMP in its rows; None: unknown, in an older ledger.
     """
 
     reason: Reason
     version: int
+    clock: datetime | None = None
 
 
 @dataclass(frozen=True)
@@ -114,11 +117,13 @@ class Promotion:
     Attributes:
         environment: its name.
         version: version of the environment's table.
+        clock: the value of CURRENT_TIMESTAMP in its rows; None: unknown, in an older ledger.
     """
 
     reason: Reason
     environment: str
     version: int
+    clock: datetime | None = None
 
 
 Decision = Skip | Full | Incremental | Range | Rollback | Promotion
@@ -161,15 +166,17 @@ def scope_of(decision: Decision) -> dict[str, Any] | None:
 
     Returns:
         for a range, the keys of ``RowRange.as_dict``; for a rollback, ``version``; for a promotion,
-            ``environment`` and ``version``; for a recompute of some columns, ``columns``.
+            ``environment`` and ``version``; for both ``clock`` in ISO 8601, unless it is None; for
+            a recompute of some columns, ``columns``.
     """
     match decision:
         case Range():
             return decision.rows.as_dict()
         case Rollback():
-            return {"version": decision.version}
+            return {"version": decision.version, **_clock_in_scope(decision.clock)}
         case Promotion():
-            return {"environment": decision.environment, "version": decision.version}
+            clock = _clock_in_scope(decision.clock)
+            return {"environment": decision.environment, "version": decision.version, **clock}
         case Full(columns=columns) if columns is not None:
             return {"columns": list(columns)}
         case Skip() | Full() | Incremental():
@@ -209,9 +216,18 @@ def decision_of(
             return Incremental(reason, rule or word)
         case "range", {"column": _} as rows:
             return Range(reason, RowRange.from_dict(rows))
-        case "rollback", {"version": version}:
-            return Rollback(reason, int(version))
-        case "promotion", {"environment": environment, "version": version}:
-            return Promotion(reason, str(environment), int(version))
+        case "rollback", {"version": version} as rows:
+            return Rollback(reason, int(version), _clock_of_scope(rows))
+        case "promotion", {"environment": environment, "version": version} as rows:
+            return Promotion(reason, str(environment), int(version), _clock_of_scope(rows))
         case _:
             raise ValueError(f"{word!r} with scope {scope!r} is not a decision")
+
+
+def _clock_in_scope(clock: datetime | None) -> dict[str, str]:
+    return {} if clock is None else {"clock": clock.isoformat()}
+
+
+def _clock_of_scope(scope: Mapping[str, Any]) -> datetime | None:
+    clock = scope.get("clock")
+    return None if clock is None else datetime.fromisoformat(clock)

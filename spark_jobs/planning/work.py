@@ -55,6 +55,7 @@ def work_item(attempt: RefreshAttempt) -> WorkItem:
     Raises:
         ValueError: this release does not know the decision.
     """
+    decision = decision_in(attempt)
     return WorkItem(
         attempt_id=attempt.attempt_id,
         view=attempt.view,
@@ -62,9 +63,9 @@ def work_item(attempt: RefreshAttempt) -> WorkItem:
         epoch=attempt.epoch,
         sequence=attempt.sequence or 0,
         fingerprint=attempt.fingerprint or "",
-        decision=decision_in(attempt),
+        decision=decision,
         vector=vector_in(attempt),
-        clock=attempt.started_at,
+        clock=_clock(decision) or attempt.started_at,
         changed=(attempt.estimate or {}).get("changed"),
         verdict=attempt.verdict or {},
     )
@@ -98,3 +99,15 @@ def covers_view(decision: Decision) -> bool:
             return True
         case Skip() | Full() | Range() | Rollback() | Promotion():
             return False
+
+
+def _clock(decision: Decision) -> datetime | None:
+    """When the existing rows that a decision publishes were computed; None: they are new.
+
+    Not the start of the attempt, which comes after that of all earlier attempts of the view.
+    """
+    match decision:
+        case Rollback(clock=clock) | Promotion(clock=clock):
+            return clock
+        case Skip() | Full() | Incremental() | Range():
+            return None

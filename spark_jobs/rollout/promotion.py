@@ -184,18 +184,18 @@ class Promoter:
         failpoint("promotion.renumbered")
         entry, name = context.entry(view), self.environment.name
         text = f"promotion of environment {name}"
+        clock = None if one.clock is None else datetime.fromisoformat(one.clock)
         plan = RefreshPlan(
             view=view,
             tick=tick,
             attempt_id="",
             fingerprint=entry.fingerprint,
             decision=Promotion(
-                Reason(ReasonCode.PROMOTED, text), name, _version(one.table).version
+                Reason(ReasonCode.PROMOTED, text), name, _version(one.table).version, clock
             ),
             vector=vector,
             changes=(),
-            # Rows that contain CURRENT_TIMESTAMP keep the time at which they were computed.
-            clock=_clock(one.clock) if entry.reads_clock else utc_now(),
+            clock=utc_now(),
         )
         attempt = ledger.open_attempt(context, plan, epoch=epoch, seconds=0.0, asked_by=self.who)
         self._keep(self.environment.with_view(view, replace(one, attempt=attempt.attempt_id)))
@@ -264,7 +264,3 @@ class Promoter:
 def _version(value: Mapping[str, Any] | None) -> TableVersion:
     found = value or {}
     return TableVersion(str(found["id"]), int(found["version"]))
-
-
-def _clock(text: str | None) -> datetime:
-    return utc_now() if text is None else datetime.fromisoformat(text)

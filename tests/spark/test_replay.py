@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from functools import partial
 
@@ -329,4 +330,37 @@ def test_duplicates_within_a_range_are_counted(gold: GoldProject) -> None:
     tables.overwrite(frame, location, metadata=mark)
     assert run(gold, start="2026-01-02", end="2026-01-03").status is ReplayStatus.DONE
     assert [amount for _, _, amount in gold.rows("daily")].count(Decimal(3)) == 2
+    gold.assert_right("daily")
+
+
+def test_rows_that_left_with_time_leave_after_a_rollback_too(
+    gold: GoldProject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A rollback keeps the clock of its rows: the next refresh continues from there."""
+    noon = datetime(2100, 1, 2, 12, tzinfo=UTC)
+    times = ", ".join(f"(TIMESTAMP '2100-01-02 {hour}:30:00')" for hour in (11, 12, 13))
+    gold.append("silver.sales", f"SELECT o.at FROM VALUES {times} AS o (at)")
+    query = "SELECT s.at FROM silver.sales AS s WHERE s.at >= CURRENT_TIMESTAMP() - INTERVAL 1 HOUR"
+    columns = (Column(name="at", type="timestamp"),)
+    gold.view(
+        "daily",
+        query,
+        inputs=["silver.sales"],
+        columns=columns,
+        reads_clock=True,
+        maintained=True,
+    )
+
+    def refresh_at(hours: int) -> str:
+        refresher = gold.refresher
+        monkeypatch.setattr(refresher, "_now", lambda: noon + timedelta(hours=hours))
+        return refresher.run("daily", tick=f"t{hours}").plan.word
+
+    assert [refresh_at(0), refresh_at(1)] == ["full", "incremental"]
+    back(gold, to=0)
+    gold.assert_right("daily")
+    assert gold.publications("daily")[-1]["clock"] == noon.isoformat()
+    Rollbacker(gold.refresher).release("daily", who="ann")
+    refresh_at(2)
+    assert len(gold.rows("daily")) == 1
     gold.assert_right("daily")

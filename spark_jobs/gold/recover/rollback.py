@@ -262,11 +262,10 @@ class Rollbacker:
             tick=record.replay_id,
             attempt_id="",
             fingerprint=mark.fingerprint,
-            decision=Rollback(Reason(ReasonCode.ROLLED_BACK, text), target.version),
+            decision=Rollback(Reason(ReasonCode.ROLLED_BACK, text), target.version, mark.clock),
             vector=mark.vector,
             changes=(),
-            # Rows that contain CURRENT_TIMESTAMP keep the time at which they were computed.
-            clock=mark.clock if self._context.entry(row.view).reads_clock else utc_now(),
+            clock=utc_now(),
         )
         attempt = ledger.open_attempt(self._context, plan, epoch=epoch, seconds=0.0)
         self._store.update_replay_view(record.replay_id, row.view, attempt_id=attempt.attempt_id)

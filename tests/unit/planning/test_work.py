@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from spark_jobs.planning.decision import (
     Decision,
     Full,
     Incremental,
+    Promotion,
     Range,
     Reason,
     ReasonCode,
@@ -90,3 +92,13 @@ def test_an_attempt_of_an_older_release_has_no_rule() -> None:
     assert decision_of("incremental", reason=WHY, rule=None, scope=None) == Incremental(
         WHY, "incremental"
     )
+
+
+@pytest.mark.parametrize("decision", [Rollback(WHY, 7, NOON), Promotion(WHY, "dev", 3, NOON)])
+def test_rows_that_are_published_again_keep_their_clock(decision: Decision, tmp_path: Path) -> None:
+    with ControlStore.open(f"sqlite:///{tmp_path}/control.db") as store:
+        later = NOON + timedelta(hours=1)
+        newer = replace(attempt(Full(WHY)), attempt_id="b", started_at=later, updated_at=later)
+        store.create_attempt(newer)
+        found = work_item(store.create_attempt(attempt(decision)))
+    assert (found.decision, found.clock) == (decision, NOON)
