@@ -63,8 +63,10 @@ class RowRange:
         step = max(self.piece, DAY) if self.type == DATE else self.piece
         found, start = [], self.time.start
         while start < self.time.end:
-            end = start + step
-            end = min(_midnight(end) if self.type == DATE else end, self.time.end)
+            end = self.time.end
+            # Compared as lengths: no instant comes after the year 9999.
+            if step < end - start:
+                end = _midnight(start + step) if self.type == DATE else start + step
             found.append(TimeRange(start, end))
             start = end
         return tuple(found)
@@ -129,4 +131,4 @@ def _midnight(at: datetime) -> datetime:
 
 def _words(at: datetime) -> str:
     at = at.astimezone(UTC)
-    return f"{at:%Y-%m-%d}" if at == _midnight(at) else f"{at:%Y-%m-%d %H:%M}"
+    return f"{at.date()}" if at == _midnight(at) else f"{at.date()} {at:%H:%M}"

@@ -30,6 +30,8 @@ _SHORTEST = 10
 # scripts need two of them, the joiners.
 _UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn"})
 _JOINERS = "\u200c\u200d"
+# The whole days of a range up to here end within the year 9999.
+_LAST = datetime(9999, 12, 31, tzinfo=UTC)
 # Patterns that forms check on submission.
 TICKET = r"[A-Za-z0-9#][A-Za-z0-9#_./-]{0,79}"
 REPLAY_ID = r"(?:replay|rollback)-[A-Za-z0-9_.~:+-]{1,200}"
@@ -286,6 +288,12 @@ def _range(start: object, end: object, *, now: datetime) -> TimeRange | None:
     if not first < last:
         raise ReplayRequestError(
             "to", "is not after 'from'", remedy="The range ends before the instant 'to'."
+        )
+    if last > _LAST:
+        raise ReplayRequestError(
+            "to",
+            "is too late",
+            remedy=f"The latest is {_LAST:%Y-%m-%d}; give no range for all rows.",
         )
     return TimeRange(first, last)
 

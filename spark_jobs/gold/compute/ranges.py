@@ -6,7 +6,7 @@ a killed attempt continues after the last piece that it committed.
 
 from __future__ import annotations
 
-from datetime import UTC
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from spark_jobs.gold.base.context import GoldContext
@@ -73,10 +73,14 @@ def range_condition(rows: RowRange, time: TimeRange) -> str:
     column = quoted(rows.column)
     # The session's time zone is UTC; a literal with a zone does not cast to all three types.
     start, end = (
-        f"CAST(TIMESTAMP '{at.astimezone(UTC):%Y-%m-%d %H:%M:%S.%f}' AS {rows.type})"
-        for at in (time.start, time.end)
+        f"CAST(TIMESTAMP '{_literal(at)}' AS {rows.type})" for at in (time.start, time.end)
     )
     return f"{column} >= {start} AND {column} < {end}"
+
+
+def _literal(at: datetime) -> str:
+    """An instant in UTC; unlike with ``strftime``, a year has four digits."""
+    return at.astimezone(UTC).replace(tzinfo=None).isoformat(sep=" ", timespec="microseconds")
 
 
 def _change(published: DataFrame, computed: DataFrame) -> DataFrame:

@@ -9,6 +9,7 @@ from itertools import pairwise
 
 import pytest
 
+from spark_jobs.gold.compute.ranges import range_condition
 from spark_jobs.graph.manifest import Column, GoldEntry, Maintenance, MaintenanceStrategy, Manifest
 from spark_jobs.names import TableName, TableVersion
 from spark_jobs.planning.changes import InputObservation
@@ -127,6 +128,19 @@ def test_pieces_cover_the_range_without_gap_or_overlap(
     assert RowRange.from_dict(rows.as_dict()) == rows
 
 
+def test_a_range_may_last_from_the_first_year_to_the_last() -> None:
+    asked = replay_request(
+        MANIFEST, ["daily"], start="0001-01-01", end="9999-12-31", chunk="1000000 days"
+    )
+    assert asked.time is not None
+    rows = row_range(DATE, asked.time, piece=asked.piece)
+    assert [one.end for one in rows.pieces()][-1] == asked.time.end
+    assert len(rows.pieces()) == 4
+    assert str(asked.time) == "0001-01-01 to 9999-12-31"
+    condition = range_condition(rows, rows.pieces()[0])
+    assert "day` >= CAST(TIMESTAMP '0001-01-01 00:00:00.000000' AS date)" in condition
+
+
 def plan(
     of: GoldEntry = ENTRY,
     seen: ViewObservation = SEEN,
@@ -227,6 +241,7 @@ def test_a_request_is_read_again_as_it_was_written() -> None:
         ("to", {"end": ""}),
         ("to", {"end": "2026-01-01"}),
         ("to", {"end": "2026-13-01"}),
+        ("to", {"end": "9999-12-31 23:59:59"}),
         ("from", {"start": "0000-01-01"}),
         ("from", {"start": "0001-01-01T00:00:00+23:59"}),
         ("from", {"start": 20260101}),
