@@ -138,4 +138,5 @@ class FollowedView:
 
     def _pause(self, failures: int, *, now: float) -> None:
         self.failures = failures + 1
-        self.next_try = now + min(2.0**self.failures, LONGEST_PAUSE_SECONDS)
+        # A power of the number itself is too large for a float after a day of failures.
+        self.next_try = now + min(2.0 ** min(self.failures, 10), LONGEST_PAUSE_SECONDS)

@@ -100,6 +100,13 @@ def test_a_commit_is_waited_for_although_no_version_changes() -> None:
     assert not one.due(versions(3, 7), now=1e6)
 
 
+def test_a_view_may_fail_for_days() -> None:
+    one = view()
+    one.failures = 5000
+    one.failed("no disk", now=0)
+    assert one.next_try == LONGEST_PAUSE_SECONDS
+
+
 def test_pauses_double_up_to_a_minute_and_end_with_success() -> None:
     one, now, pauses = view(), 0.0, []
     for _ in range(8):
