@@ -18,6 +18,14 @@ from spark_jobs.state.types import JsonObject, utc_now
 LONGEST_PAUSE_SECONDS = 60.0
 # A commit of the database can be recorded for versions that a view has already seen.
 COMMIT_PAUSE_SECONDS = 1.0
+# So can a person's decision, and a replay that does not publish in the end.
+DECISION_PAUSE_SECONDS = 5.0
+_ASKED_AGAIN = {
+    ReasonCode.WAITS_FOR_TRANSACTION: COMMIT_PAUSE_SECONDS,
+    ReasonCode.VIEW_PINNED: DECISION_PAUSE_SECONDS,
+    ReasonCode.REPLAY_PUBLISHES: DECISION_PAUSE_SECONDS,
+    ReasonCode.WAITS_FOR_PERSON: DECISION_PAUSE_SECONDS,
+}
 _WAITS = frozenset(
     {
         ReasonCode.INPUT_MISSING,
@@ -79,8 +87,8 @@ class FollowedView:
         """Record a plan that skips, because nothing changed or an input is missing."""
         waits = plan.reason.code in _WAITS
         self._up_to_date(plan, newest[self.table], now=now)
-        if plan.reason.code is ReasonCode.WAITS_FOR_TRANSACTION:
-            self.seen, self.next_try = None, now + COMMIT_PAUSE_SECONDS
+        if (pause := _ASKED_AGAIN.get(plan.reason.code)) is not None:
+            self.seen, self.next_try = None, now + pause
         self.state = StreamState.WAITING if waits else StreamState.RUNNING
         self.error = plan.reason.text if waits else None
 

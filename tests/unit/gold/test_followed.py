@@ -6,7 +6,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from spark_jobs.gold.continuous.view import LONGEST_PAUSE_SECONDS, FollowedView
+from spark_jobs.gold.continuous.view import (
+    DECISION_PAUSE_SECONDS,
+    LONGEST_PAUSE_SECONDS,
+    FollowedView,
+)
 from spark_jobs.graph.manifest import GoldEntry
 from spark_jobs.names import TableName, TableVersion
 from spark_jobs.planning.decision import Full, Reason, ReasonCode, Skip
@@ -98,6 +102,18 @@ def test_a_commit_is_waited_for_although_no_version_changes() -> None:
     assert one.due(versions(3, 7), now=1)
     one.skipped(plan(3, UNCHANGED), versions(3, 7), now=1)
     assert not one.due(versions(3, 7), now=1e6)
+
+
+@pytest.mark.parametrize(
+    "code", [ReasonCode.VIEW_PINNED, ReasonCode.REPLAY_PUBLISHES, ReasonCode.WAITS_FOR_PERSON]
+)
+def test_a_view_that_people_stopped_is_asked_again_although_no_version_changes(
+    code: ReasonCode,
+) -> None:
+    one = view()
+    one.skipped(plan(3, Skip(Reason(code, "a person decides"))), versions(3, 7), now=0)
+    assert not one.due(versions(3, 7), now=DECISION_PAUSE_SECONDS - 0.1)
+    assert one.due(versions(3, 7), now=DECISION_PAUSE_SECONDS)
 
 
 def test_a_view_may_fail_for_days() -> None:
