@@ -143,10 +143,11 @@ def settle(context: GoldContext, view: str) -> frozenset[str]:
     """Update open attempts of a view from the published table's log.
 
     An attempt that was killed after its commit was published; one whose sequence number is below
-    the newest publication's can no longer be.
+    the newest publication's can no longer be. An attempt that failed after its commit, for instance
+    because the control database was away, was published too.
 
     Returns:
-        ids of the attempts that were recorded as open and had been published.
+        ids of the attempts that were recorded as open or failed and had been published.
     """
     location = context.published_at(view)
     latest = latest_publication(location)
@@ -154,7 +155,9 @@ def settle(context: GoldContext, view: str) -> frozenset[str]:
     if latest is None:
         return frozenset()
     newest = (latest.watermark.epoch, latest.watermark.sequence)
-    for attempt in context.store.attempts(view, statuses=OPEN, limit=100):
+    last = context.store.find_attempt(latest.watermark.attempt)
+    failed = [last] if last is not None and last.status is AttemptStatus.FAILED else []
+    for attempt in [*failed, *context.store.attempts(view, statuses=OPEN, limit=100)]:
         found = publication_of(location, attempt.attempt_id)
         overtaken = (attempt.epoch, attempt.sequence or 0) < newest
         if found is None and not overtaken:
@@ -165,6 +168,7 @@ def settle(context: GoldContext, view: str) -> frozenset[str]:
             attempt.attempt_id,
             status=AttemptStatus.SUPERSEDED if found is None else AttemptStatus.PUBLISHED,
             published_version=None if found is None else found.version,
+            error=None,
         )
         if found is not None:
             published.add(attempt.attempt_id)
