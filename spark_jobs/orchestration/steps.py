@@ -64,16 +64,24 @@ def plan(view: str, context: Context) -> str:
 def stage(attempt_id: str) -> str:
     """Compute the result beside the published table; returns the attempt that was staged.
 
-    If a refresh overtook a backfill, it is planned again as a new attempt.
+    If another refresh overtook it, or another definition was applied, it is planned again as a new
+    attempt.
 
     Raises:
+        AirflowSkipException: after that there is nothing left to refresh.
         LakehouseError: any error of ``Refresher.stage``.
     """
     from spark_jobs.gold.recover.recompute import Recomputer
+    from spark_jobs.gold.refresh.again import stage_on_newest
 
     with refresher() as steps:
         if backfills(steps, attempt_id):
-            attempt_id = Recomputer(steps).stage(attempt_id)
+            newest: str | None = Recomputer(steps).stage(attempt_id)
+        else:
+            newest = stage_on_newest(steps, attempt_id)
+        if newest is None:
+            raise AirflowSkipException(f"nothing is left of {attempt_id}: it was overtaken")
+        attempt_id = newest
         staged = steps.stage(attempt_id)
     log.info("staged rows=%d bytes=%d location=%s", staged.rows, staged.bytes, staged.location)
     return attempt_id

@@ -62,15 +62,13 @@ class InputReplacedError(LakehouseError):
 
 
 class BaseMovedError(LakehouseError):
-    """The publication that an incremental refresh starts from is no longer the newest."""
+    """The publication or the definition that a refresh was planned for is not the newest."""
 
     condition = "BASE_MOVED"
     view: str
     problem: str
-    primary = (
-        "the incremental refresh of gold view {view!r} was planned for other content: {problem}"
-    )
-    hint = "Another refresh published the view in the meantime; plan it again in a new tick."
+    primary = "the refresh of gold view {view!r} was planned for other content: {problem}"
+    hint = "The view was published or changed in the meantime; plan it again in a new tick."
 
 
 class AttemptStateError(LakehouseError):

@@ -37,9 +37,11 @@ def computation(context: GoldContext, work: WorkItem) -> Computation:
 
     Raises:
         AttemptStateError: the plan was to skip.
-        BaseMovedError: another publication was committed after the plan of an incremental refresh.
+        BaseMovedError: another definition was applied after the plan; or another publication was
+            committed after the plan of an incremental refresh.
         InputReplacedError: an input of an incremental refresh was dropped or recreated.
     """
+    check_definition(context, work)
     match work.decision:
         case Incremental():
             base = base_of(context, work)
@@ -52,6 +54,19 @@ def computation(context: GoldContext, work: WorkItem) -> Computation:
             raise AttemptStateError(work.attempt_id, status=AttemptStatus.SKIPPED, step="stage")
         case decision:
             return decision
+
+
+def check_definition(context: GoldContext, work: WorkItem) -> None:
+    """Check that the view's SQL is still the one that a refresh was planned for.
+
+    Otherwise rows of one definition would be published under the fingerprint of another.
+
+    Raises:
+        BaseMovedError: another definition was applied since.
+    """
+    computes = isinstance(work.decision, Incremental | Full | Range)
+    if computes and work.fingerprint != context.entry(work.view).fingerprint:
+        raise BaseMovedError(work.view, "its definition changed after the plan")
 
 
 def base_of(context: GoldContext, work: WorkItem) -> Publication:

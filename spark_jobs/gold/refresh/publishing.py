@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from spark_jobs.gold.base.context import GoldContext
 from spark_jobs.gold.base.errors import BaseMovedError
 from spark_jobs.gold.base.publications import intruder, latest_publication, publication_of
+from spark_jobs.gold.compute.increment import check_definition
 from spark_jobs.gold.refresh.lease import sole_writer
 from spark_jobs.gold.refresh.net_change import net_change
 from spark_jobs.gold.refresh.staging import (
@@ -62,7 +63,8 @@ def publish(context: GoldContext, work: WorkItem) -> Published:
     The table's own log is read before and after: only it knows what was committed.
 
     Raises:
-        BaseMovedError: an incremental refresh is not based on the newest publication.
+        BaseMovedError: an incremental refresh is not based on the newest publication, or another
+            definition was applied after the plan.
         LeaseTakenError: another writer holds the table's lease.
         TableLockedError: another process of this machine holds the table's lock.
         LeaseLostError: the lease expired before the commit.
@@ -72,6 +74,7 @@ def publish(context: GoldContext, work: WorkItem) -> Published:
         failpoint("gold.publish.locked")
         found = publication_of(location, work.attempt_id)
         if found is None and not _overtaken(context, work):
+            check_definition(context, work)
             _commit_again(context, work, keeper)
             failpoint("gold.publish.committed")
             # Delta skips a transaction that it has seen silently, so the log is read back.

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
+from spark_jobs.gold.refresh.again import stage_on_newest
 from spark_jobs.gold.refresh.steps import Refresher
 from spark_jobs.graph.manifest import Manifest
 from spark_jobs.quality.errors import GateBlockedError
@@ -34,12 +35,14 @@ def main(arguments: Sequence[str]) -> None:
             # The next Airflow task emits the asset event.
             announces=True,
         )
-        refresher.stage(attempt_id)
+        newest = stage_on_newest(refresher, attempt_id)
+        if newest is None:
+            return
         try:
-            refresher.audit(attempt_id)
+            refresher.audit(newest)
         except GateBlockedError:
             return
-        refresher.publish_on_newest(attempt_id)
+        refresher.publish_on_newest(newest)
 
 
 if __name__ == "__main__":

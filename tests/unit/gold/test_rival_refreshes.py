@@ -6,7 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from spark_jobs.gold.base.errors import BaseMovedError
 from spark_jobs.gold.refresh import publishing
+from spark_jobs.gold.refresh.again import stage_on_newest
+from spark_jobs.planning.decision import ReasonCode
 from spark_jobs.planning.request import Why
 from spark_jobs.state.attempts import AttemptStatus
 from spark_jobs.storage.errors import LogUnreadableError
@@ -24,6 +27,32 @@ def project(tmp_path: Path) -> Project:
     return project
 
 
+@pytest.mark.parametrize("force", [False, True])
+def test_another_definition_than_the_planned_one_is_not_computed(
+    project: Project, force: bool
+) -> None:
+    with project.opened() as planning:
+        attempt = planning.plan("v", tick="t", force=force).attempt_id
+    project.define(OTHER)
+    with project.opened() as later, pytest.raises(BaseMovedError, match="definition"):
+        later.stage(attempt)
+    project.define(PLAIN)
+    project.refresh()
+    assert project.rows() == [(1, 10), (2, 20)]
+
+
+def test_a_result_of_another_definition_is_computed_again_and_published(project: Project) -> None:
+    with project.opened() as earlier:
+        attempt = earlier.plan("v", tick="t").attempt_id
+        earlier.stage(attempt)
+        earlier.audit(attempt)
+    project.define(OTHER)
+    with project.opened() as later:
+        assert later.publish_on_newest(attempt).changed
+        assert later.explain("v").reason.code is ReasonCode.NO_UPSTREAM_CHANGE
+    assert project.rows() == [(1, 20), (2, 40)]
+
+
 def test_what_fails_after_the_commit_does_not_hide_the_publication(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -39,3 +68,25 @@ def test_what_fails_after_the_commit_does_not_hide_the_publication(
         found = refresher.context.store.attempts("v", statuses=(AttemptStatus.PUBLISHED,))
         assert [one.published_version for one in found] == [1, 0]
         assert found[0].error is None
+
+
+def test_a_refresh_of_another_definition_is_planned_again(project: Project) -> None:
+    with project.opened() as planning:
+        attempt = planning.plan("v", tick="t").attempt_id
+    project.define(OTHER)
+    with project.opened() as later:
+        again = stage_on_newest(later, attempt)
+        assert again is not None
+        assert again != attempt
+        later.audit(again)
+        later.publish(again)
+        assert later.context.store.attempt(attempt).status is AttemptStatus.SUPERSEDED
+    assert project.rows() == [(1, 20), (2, 40)]
+
+
+def test_nothing_is_left_of_a_refresh_that_another_overtook(project: Project) -> None:
+    with project.opened() as refresher:
+        attempt = refresher.plan("v", tick="t").attempt_id
+        project.append("a", k=[3], x=[30])
+        assert project.refresh().status is AttemptStatus.PUBLISHED
+        assert stage_on_newest(refresher, attempt) is None
