@@ -18,7 +18,7 @@ class ChangeKind(StrEnum):
     CHANGED = "changed"
     # The table was dropped and recreated.
     RECREATED = "recreated"
-    # The table's newest version is older than the published one, after a restore.
+    # The table lost the published version: an older state of it was put back, and perhaps written.
     REWOUND = "rewound"
     # The tick pinned an older version than the published one.
     OLDER = "older"
@@ -53,6 +53,7 @@ class InputObservation:
         pinned: the version that the tick pinned; None if the table does not exist.
         current: the newest version.
         movement: changes after ``before`` up to ``pinned``.
+        rewritten: whether the published version is now another commit of that number.
     """
 
     table: TableName
@@ -60,6 +61,7 @@ class InputObservation:
     pinned: TableVersion | None
     current: TableVersion | None
     movement: Movement = Movement()
+    rewritten: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,7 +117,7 @@ def _kind(seen: InputObservation) -> ChangeKind:
         return ChangeKind.ADDED
     if before.table_id != pinned.table_id:
         return ChangeKind.RECREATED
-    if current.version < before.version:
+    if current.version < before.version or seen.rewritten:
         return ChangeKind.REWOUND
     if pinned.version < before.version:
         return ChangeKind.OLDER

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, Self
 
 from spark_jobs.graph.manifest import Parts
-from spark_jobs.names import TableVersion, current_strategy
+from spark_jobs.names import TableName, TableVersion, current_strategy
 from spark_jobs.planning.errors import WatermarkNewerError
 from spark_jobs.planning.vector import VersionVector
 
@@ -30,6 +30,8 @@ class Watermark:
         parts: parts of the definition; None if they do not stand alone.
         verdict: summary of the gate's verdict.
         announced: whether the publishing Airflow task emits the asset event.
+        committed: when the versions of ``vector`` were committed, where the logs say so. If a table
+            was put back to an older state and written again, a version has another time.
     """
 
     view: str
@@ -46,6 +48,7 @@ class Watermark:
     states: Mapping[str, TableVersion] = field(default_factory=dict)
     parts: Parts | None = None
     announced: bool = False
+    committed: Mapping[TableName, datetime] = field(default_factory=dict)
 
     @property
     def app_id(self) -> str:
@@ -73,6 +76,7 @@ class Watermark:
             "states": states_as_dict(self.states),
             "parts": None if self.parts is None else self.parts.model_dump(),
             **({"announced": True} if self.announced else {}),
+            "committed": {str(table): at.isoformat() for table, at in self.committed.items()},
         }
 
     @classmethod
@@ -103,6 +107,10 @@ class Watermark:
             states=states_from_dict(metadata.get("states") or {}),
             parts=None if parts is None else Parts.model_validate(parts),
             announced=metadata.get("announced", False),
+            committed={
+                TableName.parse(name): datetime.fromisoformat(at)
+                for name, at in (metadata.get("committed") or {}).items()
+            },
         )
 
 

@@ -184,13 +184,17 @@ def _observe_input(
     pinned: TableVersion | None,
 ) -> InputObservation:
     location = context.locations.of(table)
-    before = None if publication is None else publication.watermark.vector.get(table)
+    mark = None if publication is None else publication.watermark
+    before = None if mark is None else mark.vector.get(table)
+    at = None if mark is None else mark.committed.get(table)
+    now = None if before is None or at is None else log.committed_at(location, before.version)
     return InputObservation(
         table=table,
         before=before,
         pinned=pinned,
         current=current,
         movement=movement_between(location, before, pinned),
+        rewritten=now is not None and now != at,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -68,6 +69,21 @@ def test_what_fails_after_the_commit_does_not_hide_the_publication(
         found = refresher.context.store.attempts("v", statuses=(AttemptStatus.PUBLISHED,))
         assert [one.published_version for one in found] == [1, 0]
         assert found[0].error is None
+
+
+@pytest.mark.parametrize("more", [1, 2])
+def test_an_input_that_grew_again_after_a_restore_is_read_whole(tmp_path: Path, more: int) -> None:
+    project = Project(tmp_path, PLAIN, a=table(k=[1], x=[10]))
+    shutil.copytree(project.data / "a", tmp_path / "backup")
+    project.append("a", k=[2], x=[20])
+    project.refresh()
+    shutil.rmtree(project.data / "a")
+    shutil.copytree(tmp_path / "backup", project.data / "a")
+    for key in range(more):
+        project.append("a", k=[key + 3], x=[30])
+    assert project.refresh().plan.reason.code is ReasonCode.INPUT_REWOUND
+    assert project.rows() == [(1, 10), (3, 30), (4, 30)][: more + 1]
+    assert project.refresh().plan.reason.code is ReasonCode.NO_UPSTREAM_CHANGE
 
 
 def test_a_refresh_of_another_definition_is_planned_again(project: Project) -> None:
