@@ -113,7 +113,7 @@ def change_of(
     Raises:
         BaseMovedError: the publication was computed from another set of inputs.
     """
-    ranges = ranges_of(base, vector)
+    ranges = ranges_of(context, base, vector)
     if ranges is None:
         raise BaseMovedError(entry.name, f"version {base.version} comes from other inputs")
     relations = Relations(context, entry.name, base, ranges, by_name)

@@ -14,6 +14,7 @@ from spark_jobs.graph.sql import Relation, delta_relation, named_relation
 from spark_jobs.names import TableName, TableVersion
 from spark_jobs.planning.work import WorkItem
 from spark_jobs.storage import log, policy
+from spark_jobs.storage.history import rows_changed
 
 # Prefix of all names in a program.
 PREFIX = "__refresh"
@@ -123,9 +124,12 @@ def prefix_of(work: WorkItem) -> str:
 
 
 def ranges_of(
-    base: Publication, vector: Iterable[tuple[TableName, TableVersion]]
+    context: GoldContext, base: Publication, vector: Iterable[tuple[TableName, TableVersion]]
 ) -> dict[str, Range] | None:
     """The version range of each input since a publication, by ``layer.name``.
+
+    If no commit since changed rows, the range is empty, at the later version: the files of the
+    earlier one may be gone after a compaction.
 
     Returns:
         None if the publication lacks one of the inputs.
@@ -135,5 +139,7 @@ def ranges_of(
         before = base.watermark.vector.get(table)
         if before is None:
             return None
-        found[str(table)] = Range(before, after)
+        location, old = context.locations.of(table), before.version
+        same = old < after.version and not rows_changed(location, after=old, upto=after.version)
+        found[str(table)] = Range(after if same else before, after)
     return found

@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from deltalake import DeltaTable
 
 from spark_jobs.gold.base.errors import BaseMovedError
 from spark_jobs.gold.refresh import publishing
@@ -69,6 +70,21 @@ def test_what_fails_after_the_commit_does_not_hide_the_publication(
         found = refresher.context.store.attempts("v", statuses=(AttemptStatus.PUBLISHED,))
         assert [one.published_version for one in found] == [1, 0]
         assert found[0].error is None
+
+
+def test_a_join_is_followed_although_the_files_before_a_compaction_are_gone(
+    tmp_path: Path,
+) -> None:
+    query = "SELECT a.k, a.x, b.x AS y FROM bronze.a AS a JOIN bronze.b AS b ON a.k = b.k"
+    project = Project(tmp_path, query, a=table(k=[1], x=[10]), b=table(k=[1], x=[5]))
+    project.append("b", k=[2], x=[6])
+    project.refresh()
+    quiet = DeltaTable(project.data / "b")
+    quiet.optimize.compact()
+    quiet.vacuum(retention_hours=0, dry_run=False, enforce_retention_duration=False)
+    project.append("a", k=[2], x=[20])
+    assert project.refresh().plan.word == "incremental"
+    assert project.rows() == [(1, 10, 5), (2, 20, 6)]
 
 
 @pytest.mark.parametrize("more", [1, 2])
