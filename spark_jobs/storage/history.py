@@ -34,17 +34,28 @@ def rows_changed(location: str, *, after: int, upto: int) -> bool:
     read, the answer is yes. Unlike ``changes_between`` it stops at the first such commit, and does
     not check that files exist.
     """
+    return first_change(location, after=after, upto=upto) is not None
+
+
+def first_change(location: str, *, after: int, upto: int) -> int | None:
+    """The first version in (after, upto] that changed rows, column names or types.
+
+    If a commit cannot be read, or there are too many, it counts as a change; see ``rows_changed``.
+
+    Returns:
+        None if there is none.
+    """
     if upto - after > MOST_COMMITS:
-        return True
-    described = False
+        return after + 1
+    described: int | None = None
     for version in range(after + 1, upto + 1):
         actions = _actions(location, version)
-        if actions is None:
-            return True
-        if any(_touches_rows(action) for action in actions):
-            return True
-        described = described or any("metaData" in action for action in actions)
-    return described and _columns_changed(location, after, upto)
+        if actions is None or any(_touches_rows(action) for action in actions):
+            return version
+        if described is None and any("metaData" in action for action in actions):
+            described = version
+    changed = described is not None and _columns_changed(location, after, upto)
+    return described if changed else None
 
 
 @dataclass(frozen=True)

@@ -13,12 +13,11 @@ from typing import Any
 from spark_jobs.definitions.vocabulary import RefreshPolicy
 from spark_jobs.gold.base.context import GoldContext
 from spark_jobs.gold.base.publications import Publication, latest_publication
-from spark_jobs.names import TableName
 from spark_jobs.planning.decision import ReasonCode
 from spark_jobs.state.attempts import AttemptStatus, RefreshAttempt
 from spark_jobs.state.pinned_views import PinnedView
 from spark_jobs.storage import log
-from spark_jobs.storage.history import rows_changed
+from spark_jobs.storage.history import first_change
 
 # Enough to find the newest finished attempt, and the newest one with a verdict.
 _ATTEMPTS_LOOKED_AT = 50
@@ -137,13 +136,12 @@ def behind_since(context: GoldContext, publication: Publication) -> datetime | N
             continue
         if current.table_id != before.table_id or current.version < before.version:
             since.append(publication.at)
-        elif rows_changed(location, after=before.version, upto=current.version):
-            since.append(_first_change(context, table, before.version) or publication.at)
+            continue
+        # Compactions change no rows.
+        first = first_change(location, after=before.version, upto=current.version)
+        if first is not None:
+            since.append(log.committed_at(location, first) or publication.at)
     return min(since, default=None)
-
-
-def _first_change(context: GoldContext, table: TableName, version: int) -> datetime | None:
-    return log.committed_at(context.locations.of(table), version + 1)
 
 
 def _freshness(behind: timedelta | None, target: timedelta | None) -> Freshness:

@@ -6,11 +6,14 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from deltalake import write_deltalake
 
 from spark_jobs.gold.base.context import GoldContext
-from spark_jobs.gold.base.freshness import view_status
+from spark_jobs.gold.base.freshness import behind_since, view_status
+from spark_jobs.gold.base.publications import latest_publication
 from spark_jobs.state.attempts import AttemptStatus, RefreshAttempt
-from tests.unit.gold.conftest import NOON
+from spark_jobs.storage import log
+from tests.unit.gold.conftest import NOON, Shop
 
 BLOCKED = {"status": AttemptStatus.BLOCKED, "decision": "incremental"}
 FOLLOWED = {"status": AttemptStatus.PUBLISHED, "decision": "incremental"}
@@ -55,3 +58,16 @@ def test_a_backfill_does_not_hide_that_a_newer_result_is_blocked(
             )
         )
     assert view_status(context, "spend", now=NOON).blocked is blocked
+
+
+def test_a_compaction_is_not_the_change_that_a_view_lacks(shop: Shop) -> None:
+    orders = str(shop.project / "data" / "orders")
+    more = shop.orders.to_pyarrow_table().slice(0, 1)
+    write_deltalake(orders, more, mode="append")
+    shop.publish("notes")
+    shop.orders.optimize.compact()
+    published = latest_publication(shop.context.published_at("notes"))
+    assert published is not None
+    assert behind_since(shop.context, published) is None
+    write_deltalake(orders, more, mode="append")
+    assert behind_since(shop.context, published) == log.committed_at(orders, 3)
