@@ -88,24 +88,41 @@ def stage(attempt_id: str) -> str:
 
 
 def audit(attempt_id: str) -> str:
-    """Audit the staged result.
+    """Audit the staged result; returns the attempt that was audited.
+
+    If another refresh overtook a backfill, it is computed again as a new attempt.
 
     Raises:
         AirflowFailException: a critical expectation failed; a retry would not help.
-        AirflowSkipException: it failed as in an earlier result that still waits for a person.
+        AirflowSkipException: it failed as in an earlier result that still waits for a person, or a
+            newer attempt was published first.
     """
+    from spark_jobs.gold.base.errors import AttemptStateError
+    from spark_jobs.gold.recover.recompute import Recomputer
     from spark_jobs.gold.refresh.staging import staged_at
     from spark_jobs.quality.errors import GateBlockedError, StillBlockedError
+    from spark_jobs.quality.verdict import Verdict
+    from spark_jobs.state.attempts import AttemptStatus
 
     with refresher() as steps:
+        store = steps.context.store
         try:
-            log_verdict(steps.audit(attempt_id))
+            if backfills(steps, attempt_id):
+                attempt_id = Recomputer(steps).build(attempt_id)
+                log_verdict(Verdict.from_dict(store.attempt(attempt_id).verdict or {}))
+            else:
+                log_verdict(steps.audit(attempt_id))
+        except AttemptStateError:
+            if store.attempt(attempt_id).status is not AttemptStatus.SUPERSEDED:
+                raise
+            faster = f"a newer attempt than {attempt_id} has published"
+            raise AirflowSkipException(faster) from None
         except StillBlockedError as still:
             log_verdict(still.verdict)
             raise AirflowSkipException(str(still)) from None
         except GateBlockedError as blocked:
             log_verdict(blocked.verdict)
-            attempt = steps.context.store.attempt(attempt_id)
+            attempt = store.attempt(attempt_id)
             days = steps.context.settings.gold.staging_days
             log.info("blocked result=%s kept_days=%g", staged_at(steps.context, attempt), days)
             raise AirflowFailException(str(blocked)) from None

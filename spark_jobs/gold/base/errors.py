@@ -101,6 +101,16 @@ class RecomputeOvertakenError(LakehouseError):
     hint = "Pause the DAG gold__{view} or its stream, and resume the replay."
 
 
+class RecomputeStoppedError(LakehouseError):
+    """A recomputation that a refresh overtook must not go on."""
+
+    condition = "RECOMPUTE_STOPPED"
+    view: str
+    problem: str
+    primary = "gold view {view!r} is not recomputed any more: {problem}"
+    hint = "`tidemark status {view}` shows how it stands; replay it again if you still want to."
+
+
 class RollbackRefusedError(LakehouseError):
     """There is no earlier content to publish again."""
 

@@ -12,7 +12,12 @@ from dataclasses import replace
 from time import perf_counter
 
 from spark_jobs.gold.base.context import GoldContext
-from spark_jobs.gold.base.errors import BaseMovedError, RecomputeOvertakenError
+from spark_jobs.gold.base.errors import (
+    AttemptStateError,
+    BaseMovedError,
+    RecomputeOvertakenError,
+    RecomputeStoppedError,
+)
 from spark_jobs.gold.refresh import ledger
 from spark_jobs.gold.refresh.observe import catch_up, estimate, inputs_readable, newest, observe
 from spark_jobs.gold.refresh.publishing import Published
@@ -44,8 +49,14 @@ class Recomputer:
         plan, _ = self._plan(view, tick="", asked=asked)
         return plan
 
-    def plan(self, view: str, *, tick: str, asked: Recompute) -> RefreshPlan:
+    def plan(self, view: str, *, tick: str, asked: Recompute, alone: bool = False) -> RefreshPlan:
         """Plan, and open the attempt in the ledger.
+
+        Args:
+            view: the gold view.
+            tick: id of the replay, or the backfill's tick.
+            asked: the request.
+            alone: whether this recomputation is the one that makes live refreshes skip the view.
 
         Raises:
             ViewUnknownError: the project has no such view.
@@ -53,7 +64,7 @@ class Recomputer:
         started = perf_counter()
         self._context.entry(view)
         ledger.settle(self._context, view)
-        plan, epoch = self._plan(view, tick=tick, asked=asked)
+        plan, epoch = self._plan(view, tick=tick, asked=asked, alone=alone)
         seconds = perf_counter() - started
         attempt = ledger.open_attempt(self._context, plan, epoch=epoch, seconds=seconds)
         failpoint("gold.plan.recorded")
@@ -65,9 +76,17 @@ class Recomputer:
         Raises:
             GateBlockedError: a critical expectation failed; the published content stays.
             RecomputeOvertakenError: live refreshes published first in every round.
+            RecomputeStoppedError: the view must not be recomputed any more.
         """
         attempt_id = self.stage(attempt_id)
-        self._refresher.audit(attempt_id)
+        try:
+            self._refresher.audit(attempt_id)
+        except AttemptStateError:
+            # The staged result is gone: a live refresh published, and overtook it.
+            attempt = self._overtaken(attempt_id)
+            with self._yielding_to_live(attempt):
+                attempt_id = self._stage_again(attempt)
+                self._refresher.audit(attempt_id)
         return attempt_id
 
     def stage(self, attempt_id: str) -> str:
@@ -75,6 +94,7 @@ class Recomputer:
 
         Raises:
             RecomputeOvertakenError: live refreshes published first in every round.
+            RecomputeStoppedError: the view must not be recomputed any more.
         """
         try:
             self._refresher.stage(attempt_id)
@@ -96,6 +116,7 @@ class Recomputer:
         Raises:
             GateBlockedError: a critical expectation failed at the newer versions.
             RecomputeOvertakenError: live refreshes published first in every round.
+            RecomputeStoppedError: the view must not be recomputed any more.
         """
         published = self._publish(attempt_id)
         if published is not None:
@@ -112,9 +133,13 @@ class Recomputer:
                 attempt = self._overtaken(attempt_id)
         raise RecomputeOvertakenError(attempt.view)
 
-    def _plan(self, view: str, *, tick: str, asked: Recompute) -> tuple[RefreshPlan, int]:
+    def _plan(
+        self, view: str, *, tick: str, asked: Recompute, alone: bool = False
+    ) -> tuple[RefreshPlan, int]:
         entry = self._context.entry(view)
         seen = observe(self._context, view, pin=newest)
+        if alone and seen.parked is not None and seen.parked.code is ReasonCode.REPLAY_PUBLISHES:
+            seen = replace(seen, parked=None)
         readable = inputs_readable(self._context, seen.published)
         plan = plan_recompute(
             entry, seen, tick=tick, clock=utc_now(), asked=asked, readable=readable
@@ -126,7 +151,15 @@ class Recomputer:
     def _stage_again(self, before: RefreshAttempt) -> str:
         asked = Recompute.again(before.reason_code or "", before.scope)
         for _ in range(_ROUNDS):
-            attempt_id = self.plan(before.view, tick=before.tick, asked=asked).attempt_id
+            pinned = self._context.store.pinned_views().get(before.view)
+            if pinned is not None and pinned.since > before.started_at:
+                # A person has decided after the recomputation began.
+                why = f"{pinned.who} has rolled it back since ({pinned.reason})"
+                raise RecomputeStoppedError(before.view, why)
+            plan = self.plan(before.view, tick=before.tick, asked=asked, alone=True)
+            if plan.skips:
+                raise RecomputeStoppedError(before.view, plan.reason.text)
+            attempt_id = plan.attempt_id
             try:
                 self._refresher.stage(attempt_id)
             except BaseMovedError:

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from deltalake import DeltaTable
 
-from spark_jobs.gold.base.errors import BaseMovedError
+from spark_jobs.gold.base.errors import BaseMovedError, RecomputeStoppedError
+from spark_jobs.gold.recover.recompute import Recomputer
+from spark_jobs.gold.recover.replay import Replayer
 from spark_jobs.gold.refresh import publishing
 from spark_jobs.gold.refresh.again import stage_on_newest
 from spark_jobs.planning.decision import ReasonCode
-from spark_jobs.planning.request import Why
+from spark_jobs.planning.recompute import Recompute
+from spark_jobs.planning.request import Why, replay_request
 from spark_jobs.state.attempts import AttemptStatus
+from spark_jobs.state.pinned_views import PinnedView
+from spark_jobs.state.types import utc_now
+from spark_jobs.storage import log
 from spark_jobs.storage.errors import LogUnreadableError
 from tests.unit.gold.test_refreshes_here import PLAIN, Project, table
 
@@ -72,6 +79,41 @@ def test_what_fails_after_the_commit_does_not_hide_the_publication(
         assert found[0].error is None
 
 
+def test_a_recomputation_that_a_refresh_overtakes_before_its_audit_is_built_again(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with project.opened() as refresher:
+        recomputer, stage = Recomputer(refresher), refresher.stage
+        asked = Recompute(code=ReasonCode.REPLAYED)
+        first = recomputer.plan("v", tick="r1", asked=asked).attempt_id
+
+        def overtaken(attempt: str) -> object:
+            staged = stage(attempt)
+            if attempt == first:
+                project.refresh()
+            return staged
+
+        monkeypatch.setattr(refresher, "stage", overtaken)
+        built = recomputer.build(first)
+        assert built != first
+        assert recomputer.publish(built).version == 2
+    assert project.rows() == [(1, 10), (2, 20)]
+
+
+@pytest.mark.parametrize("code", [ReasonCode.REPLAYED, ReasonCode.BACKFILLED])
+def test_a_recomputation_that_a_refresh_overtakes_is_published_on_top_of_it(
+    project: Project, code: ReasonCode
+) -> None:
+    with project.opened() as refresher:
+        recomputer = Recomputer(refresher)
+        first = recomputer.plan("v", tick="r1", asked=Recompute(code=code)).attempt_id
+        built = recomputer.build(first)
+        project.refresh()
+        assert recomputer.publish(built).version == 2
+        assert refresher.context.store.attempts("v", limit=1)[0].reason_code == code
+    assert project.rows() == [(1, 10), (2, 20)]
+
+
 def test_a_join_is_followed_although_the_files_before_a_compaction_are_gone(
     tmp_path: Path,
 ) -> None:
@@ -122,3 +164,23 @@ def test_nothing_is_left_of_a_refresh_that_another_overtook(project: Project) ->
         project.append("a", k=[3], x=[30])
         assert project.refresh().status is AttemptStatus.PUBLISHED
         assert stage_on_newest(refresher, attempt) is None
+
+
+def test_a_recomputation_does_not_undo_a_later_rollback(project: Project) -> None:
+    pinned = PinnedView(view="v", version=0, who="ann", reason=WHY.reason, replay_id="rollback-1")
+    with project.opened() as refresher:
+        recomputer = Recomputer(refresher)
+        asked = Recompute(code=ReasonCode.REPLAYED)
+        built = recomputer.build(recomputer.plan("v", tick="r1", asked=asked).attempt_id)
+        project.refresh()
+        store = refresher.context.store
+        store.pin_view(replace(pinned, since=utc_now()))
+        with pytest.raises(RecomputeStoppedError, match="ann"):
+            recomputer.publish(built)
+        replayer = Replayer(refresher)
+        request = replay_request(refresher.context.manifest, ["v"])
+        replayer.begin(replayer.plan(request), replay_id="r2", who="bob", why=WHY)
+        store.pin_view(replace(pinned, since=utc_now()))
+        with pytest.raises(RecomputeStoppedError, match="ann"):
+            replayer.build("r2", "v")
+    assert log.commits(project.published, limit=1)[0].version == 1
