@@ -143,6 +143,7 @@ class Rollbacker:
         if row.status is ViewProgress.PUBLISHED:
             return row
         target = self.target(row.view, to=record.request["version"])
+        before = self._store.pinned_views().get(row.view)
         self._store.pin_view(
             PinnedView(
                 view=row.view,
@@ -156,8 +157,8 @@ class Rollbacker:
         try:
             version = self._publish(record, row, target)
         except LakehouseError as error:
-            # Nothing was published, so refreshes may continue.
-            self._store.release(row.view)
+            # Nothing was published, so refreshes may continue, unless another rollback pins it.
+            self._unpin(row.view, replay_id, before=before)
             text = f"{error.condition}: {error.primary}"
             self._store.update_replay_view(
                 replay_id, row.view, status=ViewProgress.FAILED, error=text
@@ -199,6 +200,16 @@ class Rollbacker:
         )
         if pinned is None or not self._store.end_pin(pinned, decision):
             raise NothingToReleaseError(view)
+
+    def _unpin(self, view: str, replay_id: str, *, before: PinnedView | None) -> None:
+        """Put back the pin that a rollback replaced; a later one stays."""
+        pinned = self._store.pinned_views().get(view)
+        if pinned is None or pinned.replay_id != replay_id:
+            return
+        if before is None or before.replay_id == replay_id:
+            self._store.release(view)
+        else:
+            self._store.pin_view(before)
 
     def _done(self, view: str, target: Publication, *, who: str, why: Why) -> ReplayRecord | None:
         """The rollback of the same command, if its content is the newest publication."""

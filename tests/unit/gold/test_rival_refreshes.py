@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +14,7 @@ from deltalake import DeltaTable
 from spark_jobs.gold.base.errors import BaseMovedError, RecomputeStoppedError
 from spark_jobs.gold.recover.recompute import Recomputer
 from spark_jobs.gold.recover.replay import Replayer
+from spark_jobs.gold.recover.rollback import Rollbacker
 from spark_jobs.gold.refresh import publishing
 from spark_jobs.gold.refresh.again import stage_on_newest
 from spark_jobs.planning.decision import ReasonCode
@@ -184,3 +187,32 @@ def test_a_recomputation_does_not_undo_a_later_rollback(project: Project) -> Non
         with pytest.raises(RecomputeStoppedError, match="ann"):
             replayer.build("r2", "v")
     assert log.commits(project.published, limit=1)[0].version == 1
+
+
+def test_a_rollback_that_fails_leaves_the_pins_of_others(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project.refresh()
+    with project.opened() as refresher:
+        store, rollbacker = refresher.context.store, Rollbacker(refresher)
+
+        def fails(*_: object) -> int:
+            raise RecomputeStoppedError("v", "the disk is full")
+
+        def is_overtaken(*_: object) -> int:
+            store.pin_view(replace(store.pinned_views()["v"], replay_id="rollback-later"))
+            return fails()
+
+        def run(replay_id: str, publish: Callable[..., int]) -> str | None:
+            monkeypatch.setattr(rollbacker, "_publish", publish)
+            target = rollbacker.target("v", to=0)
+            rollbacker.begin("v", target, replay_id=replay_id, who=replay_id, why=WHY)
+            with suppress(RecomputeStoppedError):
+                rollbacker.run(replay_id)
+            pinned = store.pinned_views().get("v")
+            return None if pinned is None else pinned.replay_id
+
+        assert run("rollback-1", fails) is None
+        assert run("rollback-2", lambda *_: 2) == "rollback-2"
+        assert run("rollback-3", fails) == "rollback-2"
+        assert run("rollback-4", is_overtaken) == "rollback-later"
