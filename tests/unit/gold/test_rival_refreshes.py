@@ -22,6 +22,7 @@ from spark_jobs.planning.recompute import Recompute
 from spark_jobs.planning.request import Why, replay_request
 from spark_jobs.state.attempts import AttemptStatus
 from spark_jobs.state.pinned_views import PinnedView
+from spark_jobs.state.replays import ViewProgress
 from spark_jobs.state.types import utc_now
 from spark_jobs.storage import log
 from spark_jobs.storage.errors import LogUnreadableError
@@ -216,3 +217,23 @@ def test_a_rollback_that_fails_leaves_the_pins_of_others(
         assert run("rollback-2", lambda *_: 2) == "rollback-2"
         assert run("rollback-3", fails) == "rollback-2"
         assert run("rollback-4", is_overtaken) == "rollback-later"
+
+
+def test_a_refresh_after_a_replay_that_another_overtakes_is_planned_again(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with project.opened() as refresher:
+        store, replayer, stage = refresher.context.store, Replayer(refresher), refresher.stage
+        request = replay_request(refresher.context.manifest, ["v"])
+        replayer.begin(replayer.plan(request), replay_id="r1", who="bob", why=WHY)
+        store.update_replay_view("r1", "v", status=ViewProgress.PUBLISHED)
+
+        def overtaken(attempt: str) -> object:
+            if project.ticks == 1:
+                project.append("a", k=[3], x=[30])
+                project.refresh()
+            return stage(attempt)
+
+        monkeypatch.setattr(refresher, "stage", overtaken)
+        assert not replayer.follow("r1")["v"].startswith("failed")
+    assert project.rows() == [(1, 10), (2, 20), (3, 30)]
