@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Self, Unpack
 
 from sqlalchemy import Connection, Engine
-from sqlalchemy.exc import DatabaseError
+from sqlalchemy.exc import DatabaseError, OperationalError
 
 from spark_jobs.names import TableName, TableVersion
 from spark_jobs.state import (
@@ -51,7 +51,10 @@ class ControlStore(
     IncidentStore,
     AbstractContextManager["ControlStore"],
 ):
-    """Control state, for concurrent processes and threads; open one per process."""
+    """Control state, for concurrent processes and threads; open one per process.
+
+    Each method raises ``ControlUnreachableError`` if the database is away, locked or full.
+    """
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -377,10 +380,20 @@ class ControlStore(
 
     @contextmanager
     def _read(self) -> Iterator[Connection]:
-        with self._engine.begin() as connection:
+        with self._reached(), self._engine.begin() as connection:
             yield connection
 
     @contextmanager
     def _write(self) -> Iterator[Connection]:
-        with self._engine.execution_options(**{WRITES: True}).begin() as connection:
+        writing = self._engine.execution_options(**{WRITES: True})
+        with self._reached(), writing.begin() as connection:
             yield connection
+
+    @contextmanager
+    def _reached(self) -> Iterator[None]:
+        """Name what the database says when it is away, locked or full; it may pass."""
+        try:
+            yield
+        except OperationalError as error:
+            shown = self._engine.url.render_as_string(hide_password=True)
+            raise ControlUnreachableError(shown, str(error.orig)) from error

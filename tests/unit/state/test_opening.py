@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import sqlite3
 import stat
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from sqlalchemy import Engine, inspect, text
 
+from spark_jobs.state import engine as engine_module
 from spark_jobs.state.engine import make_engine
 from spark_jobs.state.errors import ControlSchemaNewerError, ControlUnreachableError
 from spark_jobs.state.store import ControlStore
@@ -132,3 +134,17 @@ def test_no_connection_stays_open(tmp_path: Path) -> None:
         alone.execute("PRAGMA locking_mode = EXCLUSIVE")
         alone.execute("BEGIN EXCLUSIVE")
     alone.close()
+
+
+def test_a_database_that_is_locked_for_long_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "control.db"
+    monkeypatch.setattr(engine_module, "BUSY_SECONDS", 0)
+    with ControlStore.open(f"sqlite:///{file}") as store, closing(sqlite3.connect(file)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(ControlUnreachableError) as caught:
+            store.bump_epoch("gold.daily", reason="a test")
+        assert caught.value.said == "database is locked."
+        other.rollback()
+        assert store.bump_epoch("gold.daily", reason="a test") == 2
