@@ -157,6 +157,9 @@ class Rollbacker:
         try:
             version = self._publish(record, row, target)
         except LakehouseError as error:
+            version = self._committed(replay_id, row.view)
+            if version is not None:
+                return self._done_with(replay_id, row.view, version)
             # Nothing was published, so refreshes may continue, unless another rollback pins it.
             self._unpin(row.view, replay_id, before=before)
             text = f"{error.condition}: {error.primary}"
@@ -165,12 +168,24 @@ class Rollbacker:
             )
             self._store.end_replay(replay_id, status=ReplayStatus.FAILED, error=text)
             raise
+        return self._done_with(replay_id, row.view, version)
+
+    def _done_with(self, replay_id: str, view: str, version: int | None) -> ReplayView:
+        """Record that the rollback was published."""
         self._store.update_replay_view(
-            replay_id, row.view, status=ViewProgress.PUBLISHED, published_version=version
+            replay_id, view, status=ViewProgress.PUBLISHED, published_version=version
         )
         self._store.end_replay(replay_id, status=ReplayStatus.DONE)
         failpoint("gold.rollback.published")
-        return self._store.replay_view(replay_id, row.view)
+        return self._store.replay_view(replay_id, view)
+
+    def _committed(self, replay_id: str, view: str) -> int | None:
+        """The version that a rollback has published, although a later step failed."""
+        ledger.settle(self._context, view)
+        attempt_id = self._store.replay_view(replay_id, view).attempt_id
+        attempt = None if attempt_id is None else self._store.attempt(attempt_id)
+        done = attempt is not None and attempt.status is AttemptStatus.PUBLISHED
+        return attempt.published_version if attempt is not None and done else None
 
     def pinned(self, view: str) -> PinnedView | None:
         """The pin of the last rollback; None if the view is not pinned.

@@ -12,6 +12,7 @@ import pytest
 from deltalake import DeltaTable
 
 from spark_jobs.gold.base.errors import BaseMovedError, RecomputeStoppedError
+from spark_jobs.gold.base.publications import Publication
 from spark_jobs.gold.recover.recompute import Recomputer
 from spark_jobs.gold.recover.replay import Replayer
 from spark_jobs.gold.recover.rollback import Rollbacker
@@ -22,9 +23,9 @@ from spark_jobs.planning.recompute import Recompute
 from spark_jobs.planning.request import Why, replay_request
 from spark_jobs.state.attempts import AttemptStatus
 from spark_jobs.state.pinned_views import PinnedView
-from spark_jobs.state.replays import ViewProgress
+from spark_jobs.state.replays import ReplayRecord, ReplayStatus, ReplayView, ViewProgress
 from spark_jobs.state.types import utc_now
-from spark_jobs.storage import log
+from spark_jobs.storage import arrow_tables, log
 from spark_jobs.storage.errors import LogUnreadableError
 from tests.unit.gold.test_refreshes_here import PLAIN, Project, table
 
@@ -237,3 +238,27 @@ def test_a_refresh_after_a_replay_that_another_overtakes_is_planned_again(
         monkeypatch.setattr(refresher, "stage", overtaken)
         assert not replayer.follow("r1")["v"].startswith("failed")
     assert project.rows() == [(1, 10), (2, 20), (3, 30)]
+
+
+def test_a_rollback_that_fails_after_its_commit_is_done(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project.refresh()
+    with project.opened() as refresher:
+        context, rollbacker = refresher.context, Rollbacker(refresher)
+        target = rollbacker.target("v", to=0)
+
+        def fails_late(record: ReplayRecord, row: ReplayView, target: Publication) -> int:
+            attempt = rollbacker._plan(record, row, target)
+            epoch, location = target.watermark.epoch + 1, context.published_at("v")
+            mark = replace(target.watermark, attempt=attempt, epoch=epoch).as_metadata()
+            rows = DeltaTable(location, version=target.version).to_pyarrow_table()
+            arrow_tables.replace(rows, location, metadata=mark)
+            context.store.update_attempt(attempt, status=AttemptStatus.FAILED, error="away")
+            raise LogUnreadableError("/lake", "the disk is away")
+
+        monkeypatch.setattr(rollbacker, "_publish", fails_late)
+        rollbacker.begin("v", target, replay_id="rollback-1", who="ann", why=WHY)
+        assert rollbacker.run("rollback-1").published_version == 2
+        assert context.store.replay("rollback-1").status is ReplayStatus.DONE
+        assert context.store.pinned_views().keys() == {"v"}
