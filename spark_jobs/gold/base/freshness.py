@@ -12,7 +12,7 @@ from typing import Any
 
 from spark_jobs.definitions.vocabulary import RefreshPolicy
 from spark_jobs.gold.base.context import GoldContext
-from spark_jobs.gold.base.publications import Publication, latest_publication
+from spark_jobs.gold.base.publications import Publication, latest_publication, rewritten
 from spark_jobs.planning.decision import ReasonCode
 from spark_jobs.state.attempts import AttemptStatus, RefreshAttempt
 from spark_jobs.state.pinned_views import PinnedView
@@ -132,9 +132,10 @@ def behind_since(context: GoldContext, publication: Publication) -> datetime | N
     for table, before in publication.watermark.vector:
         location = context.locations.of(table)
         current = log.table_version(location)
-        if current is None or current == before:
+        if current is None:
             continue
-        if current.table_id != before.table_id or current.version < before.version:
+        lost = current.table_id != before.table_id or current.version < before.version
+        if lost or rewritten(publication, table, location):
             since.append(publication.at)
             continue
         # Compactions change no rows.

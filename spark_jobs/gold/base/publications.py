@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from spark_jobs.graph.manifest import Manifest
+from spark_jobs.names import TableName
 from spark_jobs.planning.plan import Intruder
 from spark_jobs.planning.watermark import Watermark
 from spark_jobs.storage import log
@@ -70,6 +71,24 @@ def intruder(location: str, publication: Publication) -> Intruder | None:
         if changed and _publication(commit) is None:
             return Intruder(commit.version, commit.operation)
     return None
+
+
+def rewritten(publication: Publication, table: TableName, location: str) -> bool:
+    """Whether an input's published version is another commit now.
+
+    Its files were put back to an older state, and written again.
+
+    Args:
+        publication: of the view.
+        table: the input.
+        location: of the input.
+    """
+    mark = publication.watermark
+    before, at = mark.vector.get(table), mark.committed.get(table)
+    if before is None or at is None:
+        return False
+    now = log.committed_at(location, before.version)
+    return now is not None and now != at
 
 
 def publications(location: str) -> Iterator[Publication]:

@@ -10,7 +10,12 @@ from datetime import datetime
 from spark_jobs.definitions.vocabulary import Consistency, Strategy
 from spark_jobs.errors import LakehouseError
 from spark_jobs.gold.base.context import GoldContext, gold_table
-from spark_jobs.gold.base.publications import Publication, intruder, latest_publication
+from spark_jobs.gold.base.publications import (
+    Publication,
+    intruder,
+    latest_publication,
+    rewritten,
+)
 from spark_jobs.gold.compute.increment import change_of
 from spark_jobs.gold.refresh.ledger import past_refreshes
 from spark_jobs.gold.refresh.transactional import (
@@ -184,17 +189,14 @@ def _observe_input(
     pinned: TableVersion | None,
 ) -> InputObservation:
     location = context.locations.of(table)
-    mark = None if publication is None else publication.watermark
-    before = None if mark is None else mark.vector.get(table)
-    at = None if mark is None else mark.committed.get(table)
-    now = None if before is None or at is None else log.committed_at(location, before.version)
+    before = None if publication is None else publication.watermark.vector.get(table)
     return InputObservation(
         table=table,
         before=before,
         pinned=pinned,
         current=current,
         movement=movement_between(location, before, pinned),
-        rewritten=now is not None and now != at,
+        rewritten=publication is not None and rewritten(publication, table, location),
     )
 
 

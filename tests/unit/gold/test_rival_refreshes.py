@@ -12,6 +12,7 @@ import pytest
 from deltalake import DeltaTable
 
 from spark_jobs.gold.base.errors import BaseMovedError, RecomputeStoppedError
+from spark_jobs.gold.base.freshness import Freshness, view_status
 from spark_jobs.gold.base.publications import Publication
 from spark_jobs.gold.recover.recompute import Recomputer
 from spark_jobs.gold.recover.replay import Replayer
@@ -144,6 +145,8 @@ def test_an_input_that_grew_again_after_a_restore_is_read_whole(tmp_path: Path, 
     shutil.copytree(tmp_path / "backup", project.data / "a")
     for key in range(more):
         project.append("a", k=[key + 3], x=[30])
+    with project.opened() as refresher:
+        assert view_status(refresher.context, "v", now=utc_now()).freshness is Freshness.BEHIND
     assert project.refresh().plan.reason.code is ReasonCode.INPUT_REWOUND
     assert project.rows() == [(1, 10), (3, 30), (4, 30)][: more + 1]
     assert project.refresh().plan.reason.code is ReasonCode.NO_UPSTREAM_CHANGE
