@@ -80,8 +80,11 @@ def plan_recompute(
     obstacle = _vector_obstacle(seen, readable=readable)
     chosen = {one.table: one.before if obstacle is None else one.pinned for one in seen.inputs}
     decision: Decision
-    if asked.code is ReasonCode.BACKFILLED and seen.parked is not None:
-        decision = Skip(seen.parked)
+    # Other reasons to skip are for refreshes, whose next run picks up what this one left. No other
+    # run computes these rows, and the published versions show whole transactions.
+    parked = None if asked.code is not ReasonCode.BACKFILLED else seen.parked
+    if parked is not None and parked.code is ReasonCode.VIEW_PINNED:
+        decision = Skip(parked)
     elif missing is not None:
         decision = missing
     else:

@@ -49,14 +49,8 @@ class Recomputer:
         plan, _ = self._plan(view, tick="", asked=asked)
         return plan
 
-    def plan(self, view: str, *, tick: str, asked: Recompute, alone: bool = False) -> RefreshPlan:
+    def plan(self, view: str, *, tick: str, asked: Recompute) -> RefreshPlan:
         """Plan, and open the attempt in the ledger.
-
-        Args:
-            view: the gold view.
-            tick: id of the replay, or the backfill's tick.
-            asked: the request.
-            alone: whether this recomputation is the one that makes live refreshes skip the view.
 
         Raises:
             ViewUnknownError: the project has no such view.
@@ -64,7 +58,7 @@ class Recomputer:
         started = perf_counter()
         self._context.entry(view)
         ledger.settle(self._context, view)
-        plan, epoch = self._plan(view, tick=tick, asked=asked, alone=alone)
+        plan, epoch = self._plan(view, tick=tick, asked=asked)
         seconds = perf_counter() - started
         attempt = ledger.open_attempt(self._context, plan, epoch=epoch, seconds=seconds)
         failpoint("gold.plan.recorded")
@@ -133,13 +127,9 @@ class Recomputer:
                 attempt = self._overtaken(attempt_id)
         raise RecomputeOvertakenError(attempt.view)
 
-    def _plan(
-        self, view: str, *, tick: str, asked: Recompute, alone: bool = False
-    ) -> tuple[RefreshPlan, int]:
+    def _plan(self, view: str, *, tick: str, asked: Recompute) -> tuple[RefreshPlan, int]:
         entry = self._context.entry(view)
         seen = observe(self._context, view, pin=newest)
-        if alone and seen.parked is not None and seen.parked.code is ReasonCode.REPLAY_PUBLISHES:
-            seen = replace(seen, parked=None)
         readable = inputs_readable(self._context, seen.published)
         plan = plan_recompute(
             entry, seen, tick=tick, clock=utc_now(), asked=asked, readable=readable
@@ -156,7 +146,7 @@ class Recomputer:
                 # A person has decided after the recomputation began.
                 why = f"{pinned.who} has rolled it back since ({pinned.reason})"
                 raise RecomputeStoppedError(before.view, why)
-            plan = self.plan(before.view, tick=before.tick, asked=asked, alone=True)
+            plan = self.plan(before.view, tick=before.tick, asked=asked)
             if plan.skips:
                 raise RecomputeStoppedError(before.view, plan.reason.text)
             attempt_id = plan.attempt_id

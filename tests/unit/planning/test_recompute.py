@@ -206,6 +206,14 @@ def test_a_parked_view_is_left_alone_by_all_but_a_replay() -> None:
     assert plan(seen=parked).word == "range"
 
 
+@pytest.mark.parametrize("code", [ReasonCode.REPLAY_PUBLISHES, ReasonCode.WAITS_FOR_TRANSACTION])
+def test_a_backfill_does_not_wait_like_a_refresh(code: ReasonCode) -> None:
+    """No later run would compute its rows, and it reads the published versions."""
+    parked = replace(SEEN, parked=Reason(code, "the next run picks up the changes"))
+    backfill = Recompute(code=ReasonCode.BACKFILLED, time=ASKED.time)
+    assert plan(seen=parked, asked=backfill).word == "range"
+
+
 def test_a_request_is_read_again_as_it_was_written() -> None:
     asked = replay_request(
         MANIFEST,
