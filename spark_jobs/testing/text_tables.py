@@ -8,8 +8,11 @@ order_id | amount | created_at
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -33,13 +36,21 @@ def read_text_table(text: str, location: Location) -> TextTable:
     r"""Read a table from text.
 
     Raises:
-        CaseTableError: a row has more or fewer cells than there are names.
+        CaseTableError: there are no names, a name is repeated, or a row has more or fewer cells
+            than there are names.
 
     >>> read_text_table("a | b\n1 | x y", Location("f")).rows
     (('1', 'x y'),)
     """
     lines = [line for line in text.splitlines() if line.strip()]
+    if not lines:
+        hint = "Write a line with the names of the columns, then a line for each row."
+        raise CaseTableError("there is no line", hint, location=location)
     columns, *rows = [tuple(cell.strip() for cell in line.split("|")) for line in lines]
+    for name, count in Counter(columns).items():
+        if count > 1:
+            problem = f"column {name!r} is there {count} times"
+            raise CaseTableError(problem, "Keep one of them.", location=location)
     for row in rows:
         if len(row) != len(columns):
             problem = f"{' | '.join(row)!r} has {len(row)} cells for {len(columns)} columns"
@@ -77,9 +88,41 @@ def typed_rows(table: TextTable, schema: pa.Schema) -> pa.Table:
 
 def _typed(texts: Sequence[str | None], kind: pa.DataType) -> pa.Array:
     if pa.types.is_nested(kind):
-        return pa.array([None if one is None else json.loads(one) for one in texts], type=kind)
+        values = [None if one is None else json.loads(one, parse_float=Decimal) for one in texts]
+        return pa.array([_nested(one, kind) for one in values], type=kind)
     plain = pa.array(texts, type=pa.string())
     if not pa.types.is_timestamp(kind):
         return plain.cast(kind)
     instants = plain.cast(pa.timestamp(kind.unit))
     return instants if kind.tz is None else pc.assume_timezone(instants, kind.tz)
+
+
+def _nested(value: Any, kind: pa.DataType) -> Any:
+    """A value of JSON as Arrow takes it; scalars are written as in a cell.
+
+    Raises:
+        ValueError: a text is not of the type, or a field is unknown.
+        TypeError: the value has another shape.
+    """
+    if value is None:
+        return None
+    if pa.types.is_map(kind):
+        pairs = _expected(value, dict, "an object").items()
+        return [(_nested(key, kind.key_type), _nested(one, kind.item_type)) for key, one in pairs]
+    if pa.types.is_struct(kind):
+        fields = {field.name: field.type for field in kind}
+        if unknown := sorted(_expected(value, dict, "an object").keys() - fields.keys()):
+            raise ValueError(f"there is no field {unknown[0]!r}")
+        return {name: _nested(value.get(name), inner) for name, inner in fields.items()}
+    if pa.types.is_nested(kind):
+        return [_nested(one, kind.value_type) for one in _expected(value, list, "an array")]
+    if pa.types.is_string(kind):
+        return _expected(value, str, "text")
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    return _typed([text], kind)[0].as_py()
+
+
+def _expected(value: Any, wanted: type, words: str) -> Any:
+    if not isinstance(value, wanted):
+        raise TypeError(f"{value!r} is not {words}")
+    return value

@@ -63,6 +63,8 @@ def test_a_table_may_have_no_row() -> None:
         pytest.param("amount\n1.234", "'amount' is of type decimal", id="too many digits"),
         pytest.param("at\nsoon", "'at' is of type timestamp", id="not a time"),
         pytest.param("tags\n[1", "'tags' is of type list", id="not an array"),
+        pytest.param(" ", "there is no line", id="blank"),
+        pytest.param("id | name | id\n1 | x | 2", "'id' is there 2 times", id="repeated column"),
     ],
 )
 def test_rows_that_do_not_fit_are_refused(text: str, words: str) -> None:
@@ -71,3 +73,61 @@ def test_rows_that_do_not_fit_are_refused(text: str, words: str) -> None:
 
     assert words in caught.value.problem
     assert caught.value.location == HERE
+
+
+SALE = pa.struct({"amount": pa.decimal128(12, 2), "on": pa.date32()})
+NESTED = pa.schema(
+    {
+        "amounts": pa.list_(pa.decimal128(12, 2)),
+        "times": pa.list_(pa.timestamp("us", tz="UTC")),
+        "means": pa.list_(pa.float64()),
+        "sales": pa.list_(SALE),
+        "names": pa.list_(pa.string()),
+        "good": pa.map_(pa.string(), pa.bool_()),
+    }
+)
+
+
+def nested(column: str, cell: str) -> object:
+    table = read_text_table(f"{column}\n{cell}", HERE)
+    return typed_rows(table, NESTED).to_pylist()[0][column]
+
+
+@pytest.mark.parametrize(
+    ("column", "cell", "found"),
+    [
+        ("amounts", "[1.50, 2, null]", [Decimal("1.50"), Decimal("2.00"), None]),
+        ("times", '["2026-03-01 08:00:00"]', [datetime(2026, 3, 1, 8, tzinfo=UTC)]),
+        ("means", "[0.1, 1]", [0.1, 1.0]),
+        (
+            "sales",
+            '[{"amount": 10.5, "on": "2026-03-01"}, {"on": null}]',
+            [
+                {"amount": Decimal("10.50"), "on": date(2026, 3, 1)},
+                {"amount": None, "on": None},
+            ],
+        ),
+        ("good", '{"x": true, "y": null}', [("x", True), ("y", None)]),
+    ],
+)
+def test_values_within_a_value_are_of_any_type(column: str, cell: str, found: object) -> None:
+    assert nested(column, cell) == found
+
+
+@pytest.mark.parametrize(
+    ("column", "cell", "words"),
+    [
+        pytest.param("sales", '[{"amuont": 1}]', "no field 'amuont'", id="unknown field"),
+        pytest.param("sales", '{"amount": 1}', "not an array", id="no array"),
+        pytest.param("names", '"ab"', "not an array", id="letters of a text"),
+        pytest.param("names", "[1]", "1 is not text", id="no text"),
+        pytest.param("amounts", "[1.234]", "data loss", id="too many digits"),
+    ],
+)
+def test_values_within_a_value_that_do_not_fit_are_refused(
+    column: str, cell: str, words: str
+) -> None:
+    with pytest.raises(CaseTableError) as caught:
+        nested(column, cell)
+
+    assert words in caught.value.problem
