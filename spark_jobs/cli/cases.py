@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -86,7 +87,8 @@ def run_cases(
         session = LazySession(own, "tidemark test")
         try:
             ended = []
-            for one in run_files(files, manifest, own, session, engine=engine):
+            strays = () if tables else strays_of(settings)
+            for one in chain(strays, run_files(files, manifest, own, session, engine=engine)):
                 ended.append(one)
                 print_case(console, one)
         finally:
@@ -114,6 +116,15 @@ def selected_cases(settings: Settings, manifest: Manifest, tables: list[str]) ->
     if named := [one for one in tables if names_one_table(one)]:
         chosen_cases(settings.project_dir, manifest, named)
     return tuple(one for one in every_case_file(settings.project_dir) if table_of(one) in wanted)
+
+
+def strays_of(settings: Settings) -> Iterator[Ended]:
+    """Case files that are in no place where cases are read; each one fails."""
+    from spark_jobs.testing.case_files import stray_cases
+    from spark_jobs.testing.ended import Ended
+
+    for name, error in stray_cases(settings.project_dir):
+        yield Ended(name=name, error=error)
 
 
 def run_files(

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from spark_jobs.definitions.checked import Model, checked
+from spark_jobs.definitions.errors import MisplacedFileError
 from spark_jobs.definitions.marked import Places, read_marked
 from spark_jobs.definitions.models import CaseFile, StepFile
 from spark_jobs.errors import LakehouseError, Location, ProblemsError
@@ -23,8 +24,10 @@ from spark_jobs.testing.errors import (
     NoCasesError,
 )
 
-CASES = "tests/cases/gold"
-SILVER_CASES = "tests/cases/silver"
+_TOP = "tests/cases"
+CASES = f"{_TOP}/gold"
+SILVER_CASES = f"{_TOP}/silver"
+_YAML = (".yml", ".yaml")
 # The clock of views that do not read it.
 ANY_TIME = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -47,12 +50,30 @@ class Case:
 def case_files(project_dir: Path, layer: Layer = Layer.GOLD) -> tuple[Path, ...]:
     """The project's case files of gold views, or of silver tables, sorted."""
     folder = SILVER_CASES if layer is Layer.SILVER else CASES
-    return tuple(sorted((project_dir / folder).glob("*.yml")))
+    return tuple(sorted(one for one in (project_dir / folder).glob("*.yml") if _visible(one)))
 
 
 def every_case_file(project_dir: Path) -> tuple[Path, ...]:
     """The project's case files; those of views come first, because most need no JVM."""
     return case_files(project_dir) + case_files(project_dir, Layer.SILVER)
+
+
+def stray_cases(project_dir: Path) -> Iterator[tuple[str, LakehouseError]]:
+    """YAML files below ``tests/cases`` that are not read as cases: path from there, and why."""
+    read = frozenset(every_case_file(project_dir))
+    top = project_dir / _TOP
+    for file in sorted(top.rglob("*")):
+        stray = file.suffix.lower() in _YAML and file not in read and file.is_file()
+        inside = file.relative_to(top)
+        if stray and all(_visible(Path(part)) for part in inside.parts):
+            place = Location(f"{_TOP}/{inside.as_posix()}")
+            hint = f"Name it {CASES}/VIEW.yml or {SILVER_CASES}/TABLE.yml."
+            yield inside.as_posix(), MisplacedFileError(hint, location=place)
+
+
+def _visible(file: Path) -> bool:
+    """Whether a file is not hidden, as copies of editors are."""
+    return not file.name.startswith(".")
 
 
 def chosen_cases(

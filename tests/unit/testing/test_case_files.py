@@ -4,9 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from spark_jobs.cli.cases import strays_of
 from spark_jobs.errors import ProblemsError
 from spark_jobs.graph.manifest import Manifest
-from spark_jobs.testing.case_files import chosen_cases, read_case
+from spark_jobs.settings import REPOSITORY, load_settings
+from spark_jobs.testing.case_files import chosen_cases, every_case_file, read_case
 from spark_jobs.testing.errors import NoCasesError
 from tests.shipped import shipped_project
 
@@ -88,3 +90,26 @@ def test_a_view_that_is_named_needs_a_case(tmp_path: Path, manifest: Manifest) -
     assert chosen_cases(tmp_path, manifest, None) == (file,)
     with pytest.raises(NoCasesError):
         chosen_cases(tmp_path, manifest, ["user_revenue"])
+
+
+def test_a_file_that_is_not_read_as_a_case_fails(tmp_path: Path, manifest: Manifest) -> None:
+    read = written(tmp_path, RIGHT)
+    cases = tmp_path / "tests/cases"
+    for name in ("gold/user_revenue.yaml", "gold/shop/user_revenue.yml", "user_revenue.yml"):
+        (cases / name).parent.mkdir(exist_ok=True)
+        (cases / name).write_text(RIGHT, encoding="utf-8")
+    # A copy of an editor, and one of a file system.
+    (cases / "gold/.#user_revenue.yml").symlink_to("somebody@somewhere:1")
+    (cases / "gold/._user_revenue.yml").write_bytes(b"\x00\x05")
+
+    assert every_case_file(tmp_path) == (read,)
+    settings = load_settings(REPOSITORY, state_dir=tmp_path).model_copy(
+        update={"project_dir": tmp_path}
+    )
+    found = {one.name: one.error for one in strays_of(settings)}
+    assert {
+        name: error and (error.condition, str(error.location)) for name, error in found.items()
+    } == {
+        name: ("MISPLACED_FILE", f"tests/cases/{name}")
+        for name in ("gold/user_revenue.yaml", "gold/shop/user_revenue.yml", "user_revenue.yml")
+    }
