@@ -13,7 +13,7 @@ from spark_jobs.definitions.errors import (
 from spark_jobs.errors import Location
 from spark_jobs.names import Layer
 
-_OPENING = re.compile(r"\s*/\*[ \t]*([A-Za-z_]*)[^\n]*?(?=\n|\*/|\Z)")
+_OPENING = re.compile(r"\s*/\*[ \t]*([A-Za-z_]*)([^\n]*?)(?=\n|\*/|\Z)")
 _SECOND = re.compile(r"/\*[ \t]*(?:silver|gold)[ \t]*\n")
 
 
@@ -37,7 +37,8 @@ def split_header(text: str, file: str, layer: Layer) -> SplitFile:
     """Split the header from the statement.
 
     Raises:
-        MissingHeaderError: the file does not start with a header, or the header has no end.
+        MissingHeaderError: the file does not start with a header, or the header has no end, or
+            its first line has more than the layer.
         WrongLayerHeaderError: the header is that of another layer.
         DuplicateHeaderError: a second header follows.
     """
@@ -53,6 +54,9 @@ def split_header(text: str, file: str, layer: Layer) -> SplitFile:
         )
     if word != layer:
         raise WrongLayerHeaderError(word, layer, location=place)
+    if opening[2].strip():
+        more = _place(text, opening.start(2), file)
+        raise MissingHeaderError(layer, f"more follows '{layer}' in its line", location=more)
     end = text.find("*/", opening.end())
     if end < 0:
         raise MissingHeaderError(layer, "the comment has no end", location=place)

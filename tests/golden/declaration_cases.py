@@ -354,6 +354,7 @@ CASES = (
     Case("no_header", "MISSING_HEADER", {"sql/gold/view.sql": "SELECT 1 AS a\n"}),
     Case("header_of_no_layer", "MISSING_HEADER", _gold("/* gold", "/* golden")),
     Case("header_not_closed", "MISSING_HEADER", _gold("*/", "")),
+    Case("header_in_its_first_line", "MISSING_HEADER", _gold("/* gold\n", "/* gold ")),
     Case("header_of_another_layer", "WRONG_LAYER_HEADER", _gold("/* gold", "/* silver")),
     Case("second_header", "DUPLICATE_HEADER", _gold("*/", "*/\n/* gold\nowner: b\n*/")),
     Case("header_unknown_key", "UNKNOWN_KEY", _gold("owner:", "grian: user_id\nowner:")),
