@@ -20,6 +20,8 @@ from spark_jobs.definitions.marked import Marked
 from spark_jobs.errors import LakehouseError, did_you_mean
 
 Model = TypeVar("Model", bound=BaseModel)
+# How pydantic calls the limits of a number.
+_LIMITS = {"ge": "at least", "le": "at most", "gt": "more than", "lt": "less than"}
 
 
 def checked(
@@ -116,12 +118,15 @@ def _unexpected(error: ErrorDetails, marked: Marked, subject: str) -> LakehouseE
     elif error["type"] == "day":
         problem = f"{str(value)!r} is not a date"
         hint = "Write the first day on which the column may be removed, as YYYY-MM-DD."
-    elif error["type"] == "model_type":
+    elif error["type"] in {"model_type", "dict_type"}:
         hint = "Write keys and values, one 'key: value' a line."
+    elif error["type"].startswith("datetime"):
+        hint = "Write a date and a time without quotes, as in 2026-03-01 12:00:00; it is in UTC."
     elif error["type"] == "string_too_short":
         problem, hint = "it is empty", "Write something there, or remove the key."
     elif error["type"].startswith(("greater", "less")):
-        problem, hint = f"{value!r} is out of range", "Write 1: current rows are kept."
+        limits = [f"{_LIMITS[name]} {limit:g}" for name, limit in error["ctx"].items()]
+        problem, hint = f"{value!r} is out of range", f"Write a number of {limits[0]}."
     else:
         hint = error["msg"].replace("Input s", "S") + "."
     key = ".".join(named) or str(path[-1])

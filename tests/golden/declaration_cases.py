@@ -362,6 +362,12 @@ CASES = (
         "header_yaml_syntax", "DECLARATION_SYNTAX", _gold("owner: analytics", "owner: [analytics")
     ),
     Case("gold_without_owner", "MISSING_KEY", _gold("owner: analytics\n", "")),
+    Case(
+        "contract_version_zero",
+        "UNEXPECTED_VALUE",
+        _gold("every: 15 minutes", "every: 15 minutes\ncontract: strict\ncontract_version: 0"),
+    ),
+    Case("header_without_columns", "UNEXPECTED_VALUE", _gold("owner:", "columns:\nowner:")),
     Case("gold_without_every", "MISSING_KEY", _gold("every: 15 minutes\n", "")),
     Case("bulk_with_drifting_every", "SCHEDULE", _gold("micro-batch\nevery: 15", "bulk\nevery: 7")),
     Case("bad_schedule", "CRON", _gold("every: 15 minutes", 'schedule: "30 6 * *"')),

@@ -113,3 +113,13 @@ def test_a_file_that_is_not_read_as_a_case_fails(tmp_path: Path, manifest: Manif
         name: ("MISPLACED_FILE", f"tests/cases/{name}")
         for name in ("gold/user_revenue.yaml", "gold/shop/user_revenue.yml", "user_revenue.yml")
     }
+
+
+def test_a_clock_without_a_time_is_refused_with_a_form(tmp_path: Path, manifest: Manifest) -> None:
+    file = written(tmp_path, f"clock: 2026-03-01\n{RIGHT}")
+    with pytest.raises(ProblemsError) as caught:
+        read_case(file, manifest)
+
+    [problem] = caught.value.problems
+    assert problem.condition == "UNEXPECTED_VALUE"
+    assert "2026-03-01 12:00:00" in (problem.hint or "")
