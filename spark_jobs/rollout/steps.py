@@ -154,12 +154,19 @@ class Carrier:
 
     def _build(self, step: Step, deployment: Deployment, note: Note) -> str | None:
         entry = self.manifest.gold[step.subject.partition(".")[2]]
+        pinned = self.store.pinned_views().get(entry.name)
+        if pinned is not None:
+            return (
+                f"not computed, because a rollback pinned it to version {pinned.version}; the "
+                f"first refresh after `tidemark release {entry.name}` computes it"
+            )
         if entry.refresh is RefreshPolicy.CONTINUOUS and self._streams_run():
             self._until(step, lambda: self._unpublished(entry), note, seconds=BUILD_SECONDS)
             return None
         if self.refresher is None:
             self.refresher = Refresher(self.settings, self.manifest, self.store)
         allowed = f"deployment {deployment.deployment_id} was confirmed"
+        obstacle = "other refreshes of it published again and again"
         for attempt in range(_TRIES):
             tick = f"{deployment.deployment_id}/{attempt}" if attempt else deployment.deployment_id
             try:
@@ -172,14 +179,22 @@ class Carrier:
                     return None
                 self.sleep(LOOK_SECONDS * 2**attempt)
                 continue
-            missing = plan.skips and plan.reason.code is ReasonCode.INPUT_MISSING
-            return plan.reason.text if missing else None
-        raise StepFailedError(str(step), "other refreshes of it published again and again")
+            if plan.skips and plan.reason.code is ReasonCode.REPLAY_PUBLISHES:
+                obstacle = plan.reason.text
+                self.sleep(LOOK_SECONDS * 2**attempt)
+                continue
+            # A skip is right only if the published rows are those of this definition.
+            skipped = plan.skips and self._behind(entry) is not None
+            return plan.reason.text if skipped else None
+        raise StepFailedError(str(step), obstacle)
 
     def _unpublished(self, entry: GoldEntry) -> str | None:
         row = self._row(str(entry.table_name))
         if row is not None and row.state in {StreamState.BLOCKED, StreamState.FAILED} and row.error:
             raise StepFailedError(f"build {entry.table_name}", row.error)
+        return self._behind(entry)
+
+    def _behind(self, entry: GoldEntry) -> str | None:
         found = latest_publication(Lake(self.settings.lake).location(entry.table_name))
         if found is None:
             return "the streams have not published it yet"

@@ -16,6 +16,7 @@ from spark_jobs.stack.connector import signal_config, signal_file
 from spark_jobs.stack.errors import ConnectorFailedError
 from spark_jobs.stack.snapshot_signal import ask_for_rows
 from spark_jobs.state.deployments import Deployment
+from spark_jobs.state.pinned_views import PinnedView
 from spark_jobs.state.progress import StreamProgress, StreamState
 from spark_jobs.state.store import ControlStore
 from spark_jobs.state.types import utc_now
@@ -135,6 +136,52 @@ def test_a_stream_that_ends_is_waited_for(settings: Settings, store: ControlStor
 
     assert waiting.carry(Step.parse("stop bronze.gone")) is None
     assert waiting.notes == ["still runs"]
+
+
+BUILD = Step.parse("build gold.spend")
+
+
+def pin(store: ControlStore) -> None:
+    reason = "wrong rates"
+    store.pin_view(
+        PinnedView(view="spend", version=3, who="ann", reason=reason, replay_id="rollback-1")
+    )
+
+
+def test_a_pinned_view_is_not_said_to_be_computed(settings: Settings, store: ControlStore) -> None:
+    pin(store)
+
+    assert "tidemark release spend" in (Waiting(settings, store).carry(BUILD) or "")
+
+
+def test_a_pinned_view_of_the_streams_is_not_waited_for(
+    settings: Settings, store: ControlStore
+) -> None:
+    view = settings.project_dir / "sql/gold/spend.sql"
+    text = view.read_text().replace("micro-batch\nevery: 15 minutes", "continuous")
+    view.write_text(text)
+    report(store, "bronze.orders")
+    pin(store)
+    waiting = Waiting(settings, store)
+
+    assert "tidemark release spend" in (waiting.carry(BUILD) or "")
+    assert waiting.seconds == 0
+
+
+def test_a_view_that_a_replay_is_about_to_publish_stays_open(
+    settings: Settings, store: ControlStore
+) -> None:
+    with (
+        store.lease("recompute/gold.spend", owner="replay r1", seconds=600),
+        pytest.raises(StepFailedError) as caught,
+    ):
+        Waiting(settings, store).carry(BUILD)
+
+    assert "replay r1 is about to publish" in caught.value.problem
+
+
+def test_a_view_whose_input_is_missing_is_told(settings: Settings, store: ControlStore) -> None:
+    assert "silver.orders" in (Waiting(settings, store).carry(BUILD) or "")
 
 
 def test_rows_are_asked_for_by_a_line_of_a_file(settings: Settings, tmp_path: Path) -> None:
