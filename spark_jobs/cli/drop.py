@@ -22,7 +22,7 @@ def drop(
 ) -> None:
     """Delete tables that were removed from the project, with their state."""
     from spark_jobs.deploy.errors import NotConfirmedError, NotKeptError
-    from spark_jobs.names import TableName
+    from spark_jobs.names import Layer, TableName
     from spark_jobs.rollout.apply import only_apply
     from spark_jobs.state.store import ControlStore
     from spark_jobs.storage.history import remove_table
@@ -32,6 +32,7 @@ def drop(
     with ControlStore.open(settings.control_url) as store, only_apply(settings):
         running = store.deployment_in_force()
         kept = dict(running.kept) if running else {}
+        tables = list(dict.fromkeys(tables))
         for table in tables:
             if running is None or table not in kept:
                 raise NotKeptError(table, sorted(kept))
@@ -43,8 +44,12 @@ def drop(
         for table in tables:
             for location in belongings(Lake(settings.lake), TableName.parse(table)):
                 remove_table(location)
-            # If the name is used again, no transaction id of the old table may be reused.
+            # If the name is used again, no transaction id of the old table may be reused, and a
+            # rollback of the old table may not stop the new one.
             store.bump_epoch(table, reason="dropped")
+            name = TableName.parse(table)
+            if name.layer is Layer.GOLD:
+                store.release(name.name)
             del kept[table]
             if running is not None:
                 store.keep_tables(running.deployment_id, kept)

@@ -146,7 +146,9 @@ class Carrier:
         wanted = topic_records(self.settings, topic)
 
         def lacks() -> str | None:
-            done = self.store.silver_totals(silver.name).records
+            # Batches of an earlier epoch wrote a table that was dropped since.
+            epoch = self.store.epoch(step.subject)
+            done = self.store.silver_totals(silver.name, epoch=epoch).records
             return None if done >= wanted else f"{done:,} of {wanted:,} records"
 
         self._until(step, lacks, note, seconds=ROWS_SECONDS)

@@ -15,6 +15,7 @@ from spark_jobs.settings import Settings, load_settings
 from spark_jobs.stack.connector import signal_config, signal_file
 from spark_jobs.stack.errors import ConnectorFailedError
 from spark_jobs.stack.snapshot_signal import ask_for_rows
+from spark_jobs.state.batches import SilverBatch
 from spark_jobs.state.deployments import Deployment
 from spark_jobs.state.pinned_views import PinnedView
 from spark_jobs.state.progress import StreamProgress, StreamState
@@ -182,6 +183,25 @@ def test_a_view_that_a_replay_is_about_to_publish_stays_open(
 
 def test_a_view_whose_input_is_missing_is_told(settings: Settings, store: ControlStore) -> None:
     assert "silver.orders" in (Waiting(settings, store).carry(BUILD) or "")
+
+
+def test_records_of_a_dropped_table_do_not_count_as_taken_up(
+    settings: Settings, store: ControlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("spark_jobs.rollout.steps.topic_records", lambda *_: 3)
+    report(store, "bronze.orders")
+
+    def counted(records: int, *, epoch: int) -> None:
+        store.record_silver_batch(
+            SilverBatch(silver="orders", epoch=epoch, batch_id=0, records=records, at=utc_now())
+        )
+
+    counted(5, epoch=1)
+    epoch = store.bump_epoch("silver.orders", reason="dropped")
+    waiting = Waiting(settings, store, lambda: counted(3, epoch=epoch))
+
+    assert waiting.carry(Step.parse("take up silver.orders")) is None
+    assert waiting.notes == ["0 of 3 records"]
 
 
 def test_rows_are_asked_for_by_a_line_of_a_file(settings: Settings, tmp_path: Path) -> None:

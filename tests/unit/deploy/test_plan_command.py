@@ -19,6 +19,7 @@ from spark_jobs.deploy.plan import Plan
 from spark_jobs.deploy.steps import Step, StepKind
 from spark_jobs.serving.report.plan_table import plan_view
 from spark_jobs.settings import load_settings
+from spark_jobs.state.pinned_views import PinnedView
 from spark_jobs.state.store import ControlStore
 from spark_jobs.storage.compiled import deployment_of
 from tests.unit.deploy.in_force import in_force, tidemark
@@ -208,6 +209,20 @@ def test_a_removed_view_is_kept_until_it_is_dropped(project: Path) -> None:
     assert tidemark(project, "drop", "gold.spend", "--yes").exit_code == 0
     assert not table.exists()
     assert "gold.spend" not in tidemark(project, "plan").stdout
+
+
+def test_a_dropped_view_is_no_longer_pinned(project: Path) -> None:
+    in_force(project)
+    settings = load_settings(project)
+    pinned = PinnedView(view="spend", version=3, who="ann", reason="wrong", replay_id="r1")
+    with ControlStore.open(settings.control_url) as store:
+        store.pin_view(pinned)
+        (project / "sql/gold/spend.sql").unlink()
+        assert tidemark(project, "apply", "--yes").exit_code == 0
+        assert store.pinned_views().keys() == {"spend"}
+        # A name that is given twice is dropped once.
+        assert tidemark(project, "drop", "gold.spend", "gold.spend", "--yes").exit_code == 0
+        assert not store.pinned_views()
 
 
 NAMES = ("gold.order_inventory_match_last_hour", "gold.user_order_stats")
