@@ -20,6 +20,7 @@ from spark_jobs.deploy.errors import NothingAppliedError
 from spark_jobs.errors import LakehouseError, ProblemsError
 from spark_jobs.gold.base.context import GoldContext
 from spark_jobs.gold.environment.build import build, pinned, pins_as_json
+from spark_jobs.gold.environment.copies import delete_views
 from spark_jobs.gold.environment.surroundings import places_of
 from spark_jobs.graph.manifest import Manifest
 from spark_jobs.rollout.planning import costs, running_now
@@ -156,7 +157,9 @@ def plan_environment(
         for view, why in chosen.items()
     }
     known = None if before is None else Manifest.stored(before.manifest)
-    views = to_build(before, known, wanted, manifest)
+    # Tables of an environment that is being dropped may be deleted already.
+    stands = None if _dropping(before) else before
+    views = to_build(stands, known, wanted, manifest)
     kept = {name: one for name, one in manifest.gold.items() if name not in chosen}
     others = manifest.model_copy(update={"gold": kept})
     unfinished = before is not None and before.status is EnvironmentStatus.OPEN
@@ -211,11 +214,12 @@ def apply_environment(
     """
     if planned.problems:
         raise ProblemsError(planned.problems)
-    environment, store = planned.environment, context.store
+    environment, store, before = planned.environment, context.store, planned.before
+    if before is not None and (gone := before.views if _dropping(before) else planned.gone):
+        why = "it was deleted before this build"
+        delete_views(context.settings, store, before, gone, why=why)
     store.save_environment(environment)
     failpoint("environment.begun")
-    for view in planned.gone:
-        remove_table(context.lake.environment(environment.name, view))
     pins, clock = pinned(environment)
     for view in planned.builds:
         with watch(f"build gold.{view} in {environment.name}"):
@@ -253,6 +257,10 @@ def drop_environment(settings: Settings, store: ControlStore, environment: Envir
     remove_table(Lake(settings.lake).environment(environment.name))
     failpoint("environment.drop.removed")
     store.remove_environment(environment.name)
+
+
+def _dropping(environment: Environment | None) -> bool:
+    return environment is not None and environment.status is EnvironmentStatus.DROPPING
 
 
 def _fingerprint(manifest: Manifest, view: str) -> str | None:

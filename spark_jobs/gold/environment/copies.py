@@ -49,7 +49,7 @@ def delete_copies(
             environment = store.environment(name)
             if environment is not None:
                 views = reading(environment, tables)
-                found += _deleted(settings, store, environment, views, why)
+                found += delete_views(settings, store, environment, views, why=why)
     return found
 
 
@@ -78,7 +78,7 @@ def delete_expired_copies(
             if environment is not None:
                 views = _outlived(environment, times)
                 why = "some of its rows have expired"
-                found += _deleted(settings, store, environment, views, why)
+                found += delete_views(settings, store, environment, views, why=why)
     return found
 
 
@@ -106,14 +106,26 @@ def _expired_at(location: str) -> datetime | None:
     )
 
 
-def _deleted(
+def delete_views(
     settings: Settings,
     store: ControlStore,
     environment: Environment,
     views: Collection[str],
+    *,
     why: str,
 ) -> list[str]:
-    """Mark views as deleted, then remove their files; safe to repeat after a kill."""
+    """Mark views as deleted, then remove their files; safe to repeat after a kill.
+
+    Args:
+        settings: project settings.
+        store: the control database.
+        environment: its stored record; the caller holds its lock.
+        views: names of views of the environment.
+        why: reason shown to users.
+
+    Returns:
+        the deleted views, as ``environment: gold.view``.
+    """
     doomed = [view for view in environment.views if view in views]
     for view in doomed:
         gone = replace(environment.views[view], state=ViewState.DELETED, table=None, problem=why)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -33,6 +34,7 @@ from spark_jobs.settings import Settings, load_settings
 from spark_jobs.state.deployments import Deployment, DeploymentStatus
 from spark_jobs.state.environments import Environment, EnvironmentStatus, ViewState
 from spark_jobs.state.store import ControlStore
+from spark_jobs.storage.lake import Lake
 from tests.golden.declaration_cases import RIGHT, write_project
 
 HEADER = RIGHT["sql/gold/spend.sql"].partition("*/")[0] + "*/\n"
@@ -174,6 +176,52 @@ def test_a_reverted_view_is_removed_from_the_environment(
 
     found = planned(settings, store, {"sql/gold/plain.sql": PLAIN})
     assert (found.gone, found.builds, found.empty) == (("plain", "reader"), (), False)
+
+
+def test_a_killed_removal_leaves_no_table_without_a_record(
+    settings: Settings, store: ControlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_in_force(settings, store)
+    first = planned(settings, store, {"sql/gold/plain.sql": CHANGED})
+    store.save_environment(built(first.environment))
+    found = planned(settings, store, {"sql/gold/plain.sql": PLAIN})
+    table = Path(Lake(settings.lake).environment("ana", "plain"))
+    table.mkdir(parents=True)
+
+    def killed(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("shutil.rmtree", killed)
+        with pytest.raises(KeyboardInterrupt):
+            apply_environment(
+                surroundings_of(settings, store, found), found, watch=lambda _: nullcontext()
+            )
+    kept = known_environment(store, "ana")
+    # Forgetting a person finds it, and no build takes it for built.
+    assert reading(kept, {"silver.orders"}) == {"plain", "reader"}
+    assert {one.state for one in kept.views.values()} == {ViewState.DELETED}
+    again = planned(settings, store, {})
+    apply_environment(surroundings_of(settings, store, again), again, watch=lambda _: nullcontext())
+    assert not table.exists()
+    assert known_environment(store, "ana").views == {}
+
+
+def test_nothing_stands_of_an_environment_that_was_being_dropped(
+    settings: Settings, store: ControlStore
+) -> None:
+    put_in_force(settings, store)
+    first = planned(settings, store, {"sql/gold/plain.sql": CHANGED})
+    dropping = replace(built(first.environment), status=EnvironmentStatus.DROPPING)
+    store.save_environment(dropping)
+
+    assert planned(settings, store, {}).builds == ("plain", "reader")
+    # Its files are removed first, because some of a table's may be gone.
+    table = Path(Lake(settings.lake).environment("ana", "plain"))
+    table.mkdir(parents=True)
+    found = planned(settings, store, {"sql/gold/plain.sql": PLAIN})
+    apply_environment(surroundings_of(settings, store, found), found, watch=lambda _: nullcontext())
+    assert not table.exists()
 
 
 def test_a_removed_view_that_still_runs_is_built_where_it_reads_a_change(
