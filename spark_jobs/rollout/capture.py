@@ -11,11 +11,12 @@ from confluent_kafka import KafkaException
 from spark_jobs.access import timeouts
 from spark_jobs.access.kafka import Principal
 from spark_jobs.deploy.errors import StepFailedError
+from spark_jobs.errors import first_line
 from spark_jobs.graph.manifest import Manifest, SourceEntry
 from spark_jobs.serving.source_dsn import source_dsn
 from spark_jobs.settings import Settings
 from spark_jobs.stack.connect import register
-from spark_jobs.stack.connector import CONNECTOR, MESSAGE_PREFIX
+from spark_jobs.stack.connector import CONNECTOR, MESSAGE_PREFIX, captured_table
 from spark_jobs.stack.kafka import admin, ensure_topics, records_in
 from spark_jobs.stack.kafka_rights import declared_rights, grant
 from spark_jobs.stack.snapshot_signal import ask_for_rows
@@ -58,11 +59,15 @@ def read_rows(settings: Settings, source: SourceEntry, *, request: str, wait: Wa
 
     Raises:
         ConnectorFailedError: the worker is not part of the local stack.
-        StepFailedError: the rows do not arrive in time.
+        StepFailedError: the rows do not arrive in time, or the database refuses to count them.
     """
-    table, topic = source.table or "", source.topic or ""
+    table, topic = captured_table(source), source.topic or ""
     before = topic_records(settings, topic)
-    rows = _count(settings, table)
+    try:
+        rows = _count(settings, table)
+    except psycopg.Error as error:
+        problem = f"the source database says of {table}: {first_line(str(error))}"
+        raise StepFailedError(f"snapshot {source.name}", problem) from error
     if rows is None or rows == 0:
         return
     asked: list[float] = []
@@ -76,8 +81,13 @@ def read_rows(settings: Settings, source: SourceEntry, *, request: str, wait: Wa
             name = f"{request}-{source.name}-{len(asked)}"
             ask_for_rows(settings, table, request=name, connector=CONNECTOR)
             asked.append(time.monotonic())
-        move_log(settings)
-        return f"{max(0, arrived):,} of {rows:,} rows"
+        told = f"{max(0, arrived):,} of {rows:,} rows"
+        try:
+            move_log(settings)
+        except psycopg.OperationalError as error:
+            # It may be restarting; the next look asks again.
+            return f"{told}; the source database does not answer: {first_line(str(error))}"
+        return told
 
     wait(lacks)
 

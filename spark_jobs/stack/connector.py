@@ -9,7 +9,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from spark_jobs.access.secrets import secret_path
 from spark_jobs.definitions.vocabulary import SourceFormat
-from spark_jobs.graph.manifest import Manifest
+from spark_jobs.graph.manifest import Manifest, SourceEntry
 from spark_jobs.settings import Settings
 from spark_jobs.stack.kafka import DEFAULT_PARTITIONS, kafka_directory
 from spark_jobs.stack.placeholder import placeholder_config
@@ -130,12 +130,14 @@ def database_trust(settings: Settings) -> dict[str, str]:
 
 
 def captured_tables(manifest: Manifest) -> list[str]:
-    """The source tables of the manifest's Debezium sources.
-
-    A source without a table captures the one that its topic is named after.
-    """
+    """The source tables of the manifest's Debezium sources."""
     return [
-        source.table or (source.topic or "").removeprefix(f"{TOPIC_PREFIX}.")
+        captured_table(source)
         for source in manifest.sources.values()
         if source.format is SourceFormat.DEBEZIUM
     ]
+
+
+def captured_table(source: SourceEntry) -> str:
+    """The table of a Debezium source; if none is declared, the one its topic is named after."""
+    return source.table or (source.topic or "").removeprefix(f"{TOPIC_PREFIX}.")

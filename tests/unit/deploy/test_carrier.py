@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from spark_jobs.deploy.errors import StepFailedError
 from spark_jobs.deploy.steps import Step
 from spark_jobs.graph.compile import compile_project
+from spark_jobs.rollout import capture
 from spark_jobs.rollout.steps import STREAM_SECONDS, Carrier
 from spark_jobs.settings import Settings, load_settings
 from spark_jobs.stack.connector import signal_config, signal_file
@@ -202,6 +204,48 @@ def test_records_of_a_dropped_table_do_not_count_as_taken_up(
 
     assert waiting.carry(Step.parse("take up silver.orders")) is None
     assert waiting.notes == ["0 of 3 records"]
+
+
+SNAPSHOT = Step.parse("snapshot orders")
+
+
+def test_a_database_that_does_not_answer_fails_the_step(
+    settings: Settings, store: ControlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(capture, "topic_records", lambda *_: 0)
+    away = settings.model_copy(update={"source_database": "postgresql://a@127.0.0.1:1/shop"})
+    with pytest.raises(StepFailedError) as caught:
+        Waiting(away, store).carry(SNAPSHOT)
+
+    assert "public.orders" in caught.value.problem
+
+
+def test_a_table_is_read_although_the_database_restarts_meanwhile(
+    settings: Settings, store: ControlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arrived, asked, moved = iter([0, 0, 2, 3]), list[str](), iter([True, False])
+
+    def count(_: Settings, table: str) -> int:
+        # The source names none: it is the one that the topic is named after.
+        assert table == "public.orders"
+        return 3
+
+    def move_log(_: Settings) -> None:
+        if next(moved):
+            raise psycopg.OperationalError("the system is shutting down")
+
+    monkeypatch.setattr(capture, "topic_records", lambda *_: next(arrived))
+    monkeypatch.setattr(capture, "_count", count)
+    monkeypatch.setattr(capture, "move_log", move_log)
+    monkeypatch.setattr(capture, "ask_for_rows", lambda _, table, **__: asked.append(table))
+    waiting = Waiting(settings, store, lambda: None, lambda: None)
+
+    assert waiting.carry(SNAPSHOT) is None
+    assert asked == ["public.orders"]
+    assert waiting.notes == [
+        "0 of 3 rows; the source database does not answer: the system is shutting down.",
+        "2 of 3 rows",
+    ]
 
 
 def test_rows_are_asked_for_by_a_line_of_a_file(settings: Settings, tmp_path: Path) -> None:
