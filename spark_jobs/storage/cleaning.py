@@ -57,8 +57,7 @@ def past_files(location: str, *, since: datetime, now: datetime) -> frozenset[st
     found = table.vacuum(
         retention_hours=hours, dry_run=True, enforce_retention_duration=False, full=True
     )
-    needed = set(log.files(table).column("path").to_pylist())
-    return frozenset(found) - needed
+    return frozenset(found) - frozenset(log.paths(table))
 
 
 def remove_files(location: str, paths: Iterable[str]) -> None:

@@ -277,8 +277,7 @@ def readable(location: str, version: int) -> bool:
         return False
     if table is None:
         return False
-    paths = log.files(table).column("path").to_pylist()
-    return _have(location, (_relative(str(path)) for path in paths))
+    return _have(location, map(_relative, log.paths(table)))
 
 
 def folders(location: str) -> list[str]:

@@ -14,6 +14,7 @@ from datetime import datetime
 from functools import lru_cache, wraps
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -231,9 +232,15 @@ def rows_by_partition(location: str, column: str) -> dict[str, int]:
 def files(table: DeltaTable) -> pa.Table:
     """The files of a version: ``path``, ``size_bytes``, ``num_records`` and other facts of the log.
 
-    Columns are flat, for instance ``partition.NAME``, ``min.NAME`` and ``max.NAME``.
+    Columns are flat, for instance ``partition.NAME``, ``min.NAME`` and ``max.NAME``. Paths are
+    escaped, as in the log.
     """
     return pa.table(table.get_add_actions(flatten=True))
+
+
+def paths(table: DeltaTable) -> list[str]:
+    """The paths of a version's files, not escaped."""
+    return [unquote(str(one)) for one in files(table).column("path").to_pylist()]
 
 
 def open_table(location: str, *, version: int | None = None) -> DeltaTable | None:

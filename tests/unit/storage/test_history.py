@@ -11,7 +11,7 @@ import pytest
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 
 from spark_jobs.storage import commits, log
-from spark_jobs.storage.history import Changes, changes_between, rows_changed
+from spark_jobs.storage.history import Changes, changes_between, readable, rows_changed
 
 FED = {"delta.enableChangeDataFeed": "true"}
 ROWS = pa.table({"k": pa.array([1, 2, 3], pa.int32()), "v": ["a", "b", "c"]})
@@ -145,6 +145,19 @@ def test_files_whose_names_are_escaped_are_found(tmp_path: Path) -> None:
     DeltaTable(str(tmp_path)).delete("k = 1")
     write_deltalake(str(tmp_path), rows, mode="overwrite")
     assert changes_between(str(tmp_path), after=0, upto=2).fed
+
+
+@pytest.mark.parametrize("value", ["New York", "a/b", "50%", "é", None])
+def test_a_version_whose_files_have_escaped_names_is_readable(
+    tmp_path: Path, value: str | None
+) -> None:
+    location = str(tmp_path / "t")
+    rows = pa.table({"k": [1], "city": pa.array([value], pa.string())})
+    write_deltalake(location, rows, partition_by=["city"])
+    assert readable(location, 0)
+    [file] = Path(location).glob("city=*/*.parquet")
+    file.unlink()
+    assert not readable(location, 0)
 
 
 @pytest.mark.parametrize(
