@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
+from rich.text import Text
 
 from spark_jobs.errors import LakehouseError, ProblemsError
 from spark_jobs.names import passed_keys
@@ -156,7 +157,7 @@ def findings_table(found: list[Finding]) -> Table:
     table.add_column("rows", justify="right")
     for name, one in found:
         if isinstance(one, LakehouseError):
-            table.add_row(name, one.condition, one.primary, "", style="red")
+            table.add_row(name, one.condition, Text(one.primary), "", style="red")
             continue
         detail = f"version {one.watermark.version}"
         if not one.passed:
@@ -211,8 +212,8 @@ def _as_dict(name: str, found: SinkVerification | LakehouseError) -> dict[str, A
     return {**found.as_dict(), "finding": "EQUAL" if found.passed else "DIFFERENT"}
 
 
-def _shown(text: str | None) -> str:
+def _shown(text: str | None) -> Text:
     if text is None:
-        return "none"
+        return Text("none")
     safe = "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in text)
-    return safe if len(safe) <= SHOWN_CHARACTERS else f"{safe[:SHOWN_CHARACTERS]}..."
+    return Text(safe if len(safe) <= SHOWN_CHARACTERS else f"{safe[:SHOWN_CHARACTERS]}...")

@@ -17,9 +17,13 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from spark_jobs.cli.main import app
+from spark_jobs.cli.sink import examples_table, findings_table
 from spark_jobs.errors import ProblemsError
 from spark_jobs.serving.report.sink_status import SinkStatus, print_sinks
-from spark_jobs.sinks.errors import SinkUnknownError
+from spark_jobs.sinks.changes import Change
+from spark_jobs.sinks.errors import SinkGapError, SinkUnknownError
+from spark_jobs.sinks.target import Watermark
+from spark_jobs.sinks.verify import SinkVerification
 from spark_jobs.state.progress import StreamProgress, StreamState, sink_query
 from spark_jobs.state.store import ControlStore
 from spark_jobs.state.types import utc_now
@@ -101,6 +105,25 @@ def test_the_table_of_sinks(project: Path, tmp_path: Path) -> None:
         "spend_redis: it is down",
     ):
         assert part in text
+
+
+def test_values_of_rows_are_no_markup() -> None:
+    key, row = '{"id":"[/b]"}', '{"id":"[/b]","says":"[red]no[red]"}'
+    found = SinkVerification(
+        sink=NAME,
+        watermark=Watermark("a", 1, 1),
+        rows=1,
+        missing=1,
+        unexpected=0,
+        different=0,
+        examples=(Change(key, None, row),),
+    )
+    out = io.StringIO()
+    console = Console(file=out, width=120)
+    console.print(examples_table(NAME, found))
+    console.print(findings_table([(NAME, SinkGapError(NAME, "'[/b]' is gone"))]))
+    for text in (key, row, "'[/b]' is gone"):
+        assert text in out.getvalue()
 
 
 def test_the_verbs_of_a_sink(
