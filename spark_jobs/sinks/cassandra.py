@@ -170,11 +170,11 @@ class CassandraTarget:
         if found is None:
             return _Mark()
         written_at = found.pop("written_at")
-        return _Mark(Watermark(**found), written_at)
+        return _Mark(Watermark.stored(**found), written_at)
 
     def _move(self, stored: _Mark, watermark: Watermark, written_at: int) -> _Mark:
         """Store the watermark, unless it changed since it was read."""
-        columns: tuple[Any, ...] = (*_parts(watermark), written_at, self.sink.name)
+        columns: tuple[Any, ...] = (*watermark.parts.values(), written_at, self.sink.name)
         if stored.watermark is None:
             text = (
                 f"INSERT INTO {self._marks} (table_id, version, epoch, begun, written_at, sink, "
@@ -236,10 +236,6 @@ class CassandraTarget:
         except BaseException:
             self.close()
             raise
-
-
-def _parts(watermark: Watermark) -> tuple[str, int, int, int | None]:
-    return watermark.table_id, watermark.version, watermark.epoch, watermark.begun
 
 
 def _listed(names: Iterable[str]) -> str:

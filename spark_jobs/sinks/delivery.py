@@ -6,11 +6,17 @@ and delivers the difference, so that a killed build resumes and old rows are del
 
 from __future__ import annotations
 
+import hashlib
+import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
 
 from spark_jobs.definitions.vocabulary import SinkSystem
 from spark_jobs.graph.manifest import SinkEntry
@@ -19,6 +25,7 @@ from spark_jobs.sinks.changes import Change, difference, net
 from spark_jobs.sinks.errors import (
     SinkAddressMissingError,
     SinkClientMissingError,
+    SinkColumnsMissingError,
     SinkGapError,
     SinkOccupiedError,
 )
@@ -37,6 +44,9 @@ from spark_jobs.storage.reader import Session, arrow_schema, changed_rows, table
 # Longer ranges are delivered in steps, because the net change is held in memory.
 VERSIONS_AT_ONCE = 100
 LOCK_POLL_SECONDS = 0.2
+# Reasons why a sink cannot continue.
+OTHER_COLUMNS: Final = "the table has other columns now"
+OTHER_FORM: Final = "its target, format or keys changed"
 
 
 @dataclass(frozen=True)
@@ -90,9 +100,12 @@ class Delivery:
         with table_lock(self.locks, self._lock), self._reopening():
             target = self.target(newest)
             mark = target.watermark()
-            if mark is None and target.occupied():
+            new = mark is None or not self.fits(mark)
+            if new and target.occupied():
+                if mark is not None:
+                    raise SinkGapError(self.sink.name, OTHER_FORM)
                 raise SinkOccupiedError(self.sink.name, self.sink.target)
-            if mark is None or mark.building:
+            if mark is None or new or mark.building:
                 done = self._build(target, mark, newest)
             else:
                 done = self._follow(target, mark, newest)
@@ -145,8 +158,9 @@ class Delivery:
 
         Raises:
             SinkAddressMissingError: no setting has the system's address.
+            SinkColumnsMissingError: the table has not all columns of the sink at that version.
         """
-        schema = arrow_schema(self.location, version.version, self.sink.columns)
+        schema = self._columns(version.version)
         if self._target is not None and self._target.codec.schema != schema:
             self.close()
         if self._target is None:
@@ -173,6 +187,29 @@ class Delivery:
         for batch in table_rows(self.location, version, self.sink.columns, spark=self.spark):
             yield from self._target.codec.rows(batch)
 
+    def fits(self, mark: Watermark) -> bool:
+        """Whether the sink was delivered by the keys, in the format and to the target of now."""
+        return mark.form in {"", self._form}
+
+    @cached_property
+    def _form(self) -> str:
+        parts = [self.sink.target, self.sink.format, *self.sink.keys]
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
+
+    def _columns(self, version: int) -> pa.Schema:
+        held = {one.name for one in log.schema(self.location, version)}
+        missing = [one for one in self.sink.columns if one not in held]
+        if missing:
+            raise SinkColumnsMissingError(self.sink.name, self.sink.table, missing)
+        return arrow_schema(self.location, version, self.sink.columns)
+
+    def _has_columns(self, version: int, schema: pa.Schema) -> bool:
+        """Whether the sink's columns have these types at a version."""
+        try:
+            return self._columns(version) == schema
+        except SinkColumnsMissingError:
+            return False
+
     @property
     def _lock(self) -> str:
         return f"sink.{self.sink.name}"
@@ -187,7 +224,8 @@ class Delivery:
         target.prepare()
         held = dict(target.rows())
         rows = self.rows_at(newest.version)
-        reached = Watermark(newest.table_id, newest.version, mark.epoch + 1 if mark else 1)
+        epoch = mark.epoch + 1 if mark else 1
+        reached = Watermark(newest.table_id, newest.version, epoch, form=self._form)
         count = target.deliver(difference(self.sink.name, rows, held), before=mark, after=reached)
         failpoint("sink_recorded")
         return Delivered(reached, count, built=True, behind=0)
@@ -202,16 +240,19 @@ class Delivery:
         upto = mark.begun or min(newest.version, mark.version + VERSIONS_AT_ONCE)
         found = changes_between(self.location, after=mark.version, upto=upto)
         if found.reshaped:
-            raise SinkGapError(self.sink.name, "the table has other columns now")
+            raise SinkGapError(self.sink.name, OTHER_COLUMNS)
         if not found.fed:
             reason = f"the changes after version {mark.version} are not all there any more"
             raise SinkGapError(self.sink.name, reason)
+        if not self._has_columns(upto, target.codec.schema):
+            # They change after these versions.
+            raise SinkGapError(self.sink.name, OTHER_COLUMNS)
         if target.missing():
             raise SinkGapError(self.sink.name, f"{self.sink.target!r} is gone")
         changes: list[Change] = []
         if found.rows_changed:
             changes = net(self.sink.name, self._moves(target, mark.version, upto))
-        reached = Watermark(mark.table_id, upto, mark.epoch)
+        reached = Watermark(mark.table_id, upto, mark.epoch, form=self._form)
         target.deliver(changes, before=mark, after=reached)
         failpoint("sink_recorded")
         return Delivered(reached, len(changes), built=False, behind=newest.version - upto)

@@ -23,6 +23,24 @@ class SinkGapError(SinkRefusedError):
     hint = "Rebuild it from the current table: tidemark sink rebuild {sink}"
 
 
+class SinkColumnsMissingError(LakehouseError):
+    """The table was not written yet with all columns that the project declares."""
+
+    condition = "SINK_COLUMNS_MISSING"
+    sink: str
+    table: str
+    columns: Sequence[str]
+    primary = "sink {sink!r}: {table} has no column {listed} yet"
+    hint = (
+        "The deployment or the next refresh adds it. Then rebuild the sink: tidemark sink rebuild "
+        "{sink}"
+    )
+
+    @property
+    def listed(self) -> str:
+        return ", ".join(self.columns)
+
+
 class SinkOccupiedError(SinkRefusedError):
     """The target of a new sink has rows that it did not deliver."""
 

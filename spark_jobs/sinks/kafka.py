@@ -10,7 +10,7 @@ import json
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from confluent_kafka import KafkaException, Producer
 from confluent_kafka.cimpl import KafkaError
@@ -95,7 +95,7 @@ class KafkaTarget:
                     count += 1
                     for one in self._messages(change, after.version):
                         _send(producer, self.sink.target, one)
-                _send(producer, MARKS, Message(self.sink.name, json.dumps(asdict(after))))
+                _send(producer, MARKS, Message(self.sink.name, json.dumps(after.parts)))
                 # All records are with the broker, in an uncommitted transaction.
                 producer.flush(COMMIT_SECONDS)
                 failpoint("sink_delivered")
@@ -144,7 +144,7 @@ class KafkaTarget:
         found = None
         for record in self._topics.records(MARKS):
             if record.key == self.sink.name and record.value is not None:
-                found = Watermark(**json.loads(record.value))
+                found = Watermark.stored(**json.loads(record.value))
         return found
 
     @contextmanager

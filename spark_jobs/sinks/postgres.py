@@ -108,7 +108,7 @@ class PostgresTarget:
                 "INSERT INTO {} AS s (sink, table_id, version, epoch) VALUES ({}, {}, {}, {}) "
                 "ON CONFLICT (sink) DO UPDATE SET table_id = EXCLUDED.table_id, "
                 "version = EXCLUDED.version, epoch = EXCLUDED.epoch, delivered_at = now()",
-                *(MARKS, self.sink.name, after.table_id, after.version, after.epoch),
+                *(MARKS, self.sink.name, after.parts["table_id"], after.version, after.epoch),
             )
             failpoint("sink_delivered")
             self._connection.commit()
@@ -147,7 +147,7 @@ class PostgresTarget:
             MARKS, self.sink.name, sql.SQL(" FOR UPDATE" if lock else "")
         )
         found = self._connection.execute(query).fetchone()
-        return Watermark(*found) if found else None
+        return Watermark.stored(*found) if found else None
 
     def _apply(self, changes: Iterable[Change]) -> int:
         """Copy the changes to a temporary table, and merge them from there."""

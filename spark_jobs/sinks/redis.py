@@ -121,7 +121,7 @@ class RedisTarget:
             if _watermark(dict(pipeline.hgetall(self._mark))) != before:
                 raise SinkMovedError(self.sink.name)
             marked: dict[Any, Any] = {
-                name: value for name, value in vars(after).items() if value is not None
+                name: value for name, value in after.parts.items() if value is not None
             }
             pipeline.multi()
             for change in changes:
@@ -187,4 +187,4 @@ def _watermark(found: dict[Any, Any]) -> Watermark | None:
         return None
     texts = {name.decode(): value.decode() for name, value in found.items()}
     begun = int(texts["begun"]) if "begun" in texts else None
-    return Watermark(texts["table_id"], int(texts["version"]), int(texts["epoch"]), begun)
+    return Watermark.stored(texts["table_id"], int(texts["version"]), int(texts["epoch"]), begun)

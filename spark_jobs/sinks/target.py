@@ -24,12 +24,35 @@ class Watermark:
         epoch: how often the sink was built, from 1.
         begun: the version that a delivery in several steps leads to. Until its last step the sink
             has rows of both versions.
+        form: digest of where and how the sink delivers; empty in what older releases stored.
     """
 
     table_id: str
     version: int
     epoch: int
     begun: int | None = None
+    form: str = field(default="", compare=False, repr=False)
+
+    @classmethod
+    def stored(cls, table_id: str, version: int, epoch: int, begun: int | None = None) -> Watermark:
+        """The watermark of which a target system has stored the ``parts``."""
+        identity, _, form = table_id.partition("/")
+        return cls(identity, version, epoch, begun, form)
+
+    @property
+    def parts(self) -> dict[str, str | int | None]:
+        """What a target system stores; table id and form are one text.
+
+        >>> Watermark("t", 3, 1, form="f").parts
+        {'table_id': 't/f', 'version': 3, 'epoch': 1, 'begun': None}
+        """
+        identity = f"{self.table_id}/{self.form}" if self.form else self.table_id
+        return {
+            "table_id": identity,
+            "version": self.version,
+            "epoch": self.epoch,
+            "begun": self.begun,
+        }
 
     @property
     def building(self) -> bool:
@@ -54,7 +77,7 @@ def underway(before: Watermark | None, after: Watermark) -> Watermark:
     """
     epoch = after.epoch if before is None else before.epoch
     if before is None or before.building or epoch != after.epoch:
-        return Watermark(after.table_id, BUILDING, epoch)
+        return replace(after, version=BUILDING, epoch=epoch)
     return replace(before, begun=after.version)
 
 

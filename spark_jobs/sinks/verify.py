@@ -8,8 +8,13 @@ from typing import Any
 
 from spark_jobs.names import TableVersion, passed_keys
 from spark_jobs.sinks.changes import Change, difference
-from spark_jobs.sinks.delivery import Delivery
-from spark_jobs.sinks.errors import SinkGapError, SinkMovedError, SinkNotBuiltError
+from spark_jobs.sinks.delivery import OTHER_COLUMNS, OTHER_FORM, Delivery
+from spark_jobs.sinks.errors import (
+    SinkColumnsMissingError,
+    SinkGapError,
+    SinkMovedError,
+    SinkNotBuiltError,
+)
 from spark_jobs.sinks.target import Watermark
 from spark_jobs.storage import log
 from spark_jobs.storage.errors import TableMissingError
@@ -66,7 +71,12 @@ def verify_sink(delivery: Delivery, *, wait_seconds: float = 60) -> SinkVerifica
         if mark.table_id != newest.table_id or not readable(delivery.location, mark.version):
             reason = f"version {mark.version}, which it holds, is not readable any more"
             raise SinkGapError(name, reason)
-        target = delivery.target(TableVersion(mark.table_id, mark.version))
+        if not delivery.fits(mark):
+            raise SinkGapError(name, OTHER_FORM)
+        try:
+            target = delivery.target(TableVersion(mark.table_id, mark.version))
+        except SinkColumnsMissingError as error:
+            raise SinkGapError(name, OTHER_COLUMNS) from error
         held = dict(target.rows())
         counts: Counter[str] = Counter()
         examples: list[Change] = []
