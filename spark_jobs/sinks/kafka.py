@@ -183,9 +183,10 @@ def _transaction(producer: Producer) -> Iterator[None]:
 
 
 def _send(producer: Producer, topic: str, message: Message) -> None:
+    key, value = message.encoded()
     while True:
         try:
-            producer.produce(topic, key=message.key, value=message.value)
+            producer.produce(topic, key=key, value=value)
             break
         except BufferError:
             producer.poll(0.5)

@@ -13,10 +13,25 @@ from spark_jobs.sinks.changes import Change
 
 @dataclass(frozen=True)
 class Message:
-    """A record: key and value as text; a value of None is a tombstone."""
+    r"""A record: key and value as text; a value of None is a tombstone.
+
+    >>> Message.decoded(b"\xff", None).encoded()
+    (b'\xff', None)
+    """
 
     key: str
     value: str | None
+
+    @classmethod
+    def decoded(cls, key: bytes | None, value: bytes | None) -> Message:
+        """A record of anybody: bytes that are not UTF-8 become surrogates."""
+        text = None if value is None else value.decode(errors="surrogateescape")
+        return cls((key or b"").decode(errors="surrogateescape"), text)
+
+    def encoded(self) -> tuple[bytes, bytes | None]:
+        """Key and value as in Kafka; the inverse of ``decoded``."""
+        value = None if self.value is None else self.value.encode(errors="surrogateescape")
+        return self.key.encode(errors="surrogateescape"), value
 
 
 def messages(

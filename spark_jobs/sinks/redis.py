@@ -145,25 +145,23 @@ class RedisTarget:
             pipeline.delete(key)
             pipeline.hset(key, mapping=fields(change.after))
 
-    def _address(self, key: str) -> str:
+    def _address(self, key: str) -> bytes:
         values = json.loads(key)
-        if _STRANGE in values:
-            return str(values[_STRANGE])
-        return self.sink.target + address(values.values())
+        found = values.get(_STRANGE) or self.sink.target + address(values.values())
+        return str(found).encode(errors="surrogateescape")
 
     def _row(self, key: bytes, value: Any) -> tuple[str, str]:
         """A row as the codec writes it; a foreign value gets its Redis key as the key."""
-        name = key.decode("utf-8", "surrogateescape")
         try:
             row = self.codec.row(
                 json.loads(value) if self._as_text else values_of(value, self.codec.schema)
             )
             found = self.codec.key_of(row)
-            if self._address(found) == name:
+            if self._address(found) == key:
                 return found, row
         except (ValueError, TypeError, AttributeError, ArithmeticError):
             pass
-        return dumped({_STRANGE: name}), ""
+        return dumped({_STRANGE: key.decode(errors="surrogateescape")}), ""
 
     @contextmanager
     def _translated_errors(self) -> Iterator[None]:

@@ -93,5 +93,4 @@ class Topics:
 
 
 def _message(record: Any) -> Message:
-    key, value = record.key(), record.value()
-    return Message((key or b"").decode(), None if value is None else value.decode())
+    return Message.decoded(record.key(), record.value())

@@ -9,13 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_jobs.definitions.vocabulary import KafkaFormat
+from spark_jobs.definitions.vocabulary import KafkaFormat, SinkSystem
 from spark_jobs.names import TableName
 from spark_jobs.sinks.changes import Change, difference, net
 from spark_jobs.sinks.errors import SinkKeysNotUniqueError
 from spark_jobs.sinks.messages import Message, fold, messages
+from spark_jobs.sinks.redis import RedisTarget
+from spark_jobs.sinks.rows import RowCodec
+from tests.unit.sinks.conftest import SCHEMA, sink_of_users
 
 TABLE = TableName.parse("gold.users")
+SENT = {"table": TABLE, "version": 7, "at_ms": 99}
 KEYS = st.integers(0, 4)
 # What a commit does: rows by key, or None for a delete; and whether it rewrites all other rows.
 COMMITS = st.lists(
@@ -129,6 +133,24 @@ def test_a_debezium_envelope(before: object, after: object, op: str) -> None:
 @pytest.mark.parametrize("form", [KafkaFormat.CHANGELOG, KafkaFormat.DEBEZIUM])
 def test_a_strange_record_is_no_row_of_the_table(form: KafkaFormat, text: str) -> None:
     assert fold([Message("k", text)], form) == {"k": "null"}
+
+
+@pytest.mark.parametrize("form", [*KafkaFormat])
+def test_binary_records_of_others_are_rows_that_a_rebuild_removes(form: KafkaFormat) -> None:
+    held = fold([Message.decoded(b"\x00\xff", b"\xfe"), Message.decoded(None, b"x")], form)
+    assert len(held) == 2
+    changes = difference("users", [], held)
+    sent = [one for change in changes for one in messages(change, form, **SENT)]
+    assert fold([Message.decoded(*one.encoded()) for one in sent], form) == {}
+    assert {one.encoded()[0] for one in sent} == {b"\x00\xff", b""}
+
+
+@pytest.mark.parametrize("key", [b"users:\xff", b"users:7", b"users:\xc3\xa9"])
+def test_foreign_keys_in_redis_are_rows_that_a_rebuild_removes(key: bytes) -> None:
+    sink = sink_of_users("users", SinkSystem.REDIS)
+    target = RedisTarget(sink, RowCodec(SCHEMA, sink.keys), "")
+    changes = difference("users", [], dict([target._row(key, {b"\xfe": b"?"})]))
+    assert [target._address(change.key) for change in changes] == [key]
 
 
 @pytest.mark.parametrize(
