@@ -28,6 +28,7 @@ from spark_jobs.sinks.errors import (
     SinkColumnsMissingError,
     SinkGapError,
     SinkOccupiedError,
+    SinkValueError,
 )
 from spark_jobs.sinks.kafka import KafkaTarget
 from spark_jobs.sinks.postgres import PostgresTarget
@@ -185,7 +186,7 @@ class Delivery:
         if self._target is None:
             return
         for batch in table_rows(self.location, version, self.sink.columns, spark=self.spark):
-            yield from self._target.codec.rows(batch)
+            yield from self._texts(self._target, batch)
 
     def fits(self, mark: Watermark) -> bool:
         """Whether the sink was delivered by the keys, in the format and to the target of now."""
@@ -262,8 +263,15 @@ class Delivery:
             self.location, self.sink.columns, after=after, upto=upto, spark=self.spark
         )
         for batch, came in found:
-            for (key, row), one in zip(target.codec.rows(batch), came.to_pylist(), strict=True):
+            for (key, row), one in zip(self._texts(target, batch), came.to_pylist(), strict=True):
                 yield key, row, one
+
+    def _texts(self, target: Target, batch: pa.RecordBatch) -> Iterator[tuple[str, str]]:
+        try:
+            yield from target.codec.rows(batch)
+        except OverflowError as error:
+            cause = "a time is outside of the years 1 to 9999"
+            raise SinkValueError(self.sink.name, cause) from error
 
     @contextmanager
     def _reopening(self) -> Iterator[None]:

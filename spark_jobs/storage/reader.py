@@ -173,7 +173,8 @@ def table_rows(
     table = log.existing_table(location, version=version)
     try:
         rows = table.to_pyarrow_dataset(parquet_read_options=INT96_AS_MICROSECONDS)
-    except DeltaProtocolError:
+    except (DeltaProtocolError, ValueError):
+        # Not its kind of table, or statistics with a date that Python does not have.
         frame = tables.read(spark(), location, version).select(*map(quoted, columns))
         yield from frame.toArrow().to_batches()
         return

@@ -1,4 +1,4 @@
-"""A sink whose declaration or whose table's columns change; the target is in memory."""
+"""The steps of a delivery to a target in memory: changed declarations, columns and values."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from spark_jobs.definitions.vocabulary import KafkaFormat, SinkSystem
 from spark_jobs.sinks import delivery
 from spark_jobs.sinks.changes import Change
 from spark_jobs.sinks.delivery import Delivery
-from spark_jobs.sinks.errors import SinkColumnsMissingError, SinkGapError
+from spark_jobs.sinks.errors import SinkColumnsMissingError, SinkGapError, SinkValueError
 from spark_jobs.sinks.redis import _watermark
 from spark_jobs.sinks.rows import RowCodec
 from spark_jobs.sinks.target import Addresses, Watermark
@@ -172,6 +172,15 @@ def test_a_sink_waits_for_a_column_that_is_not_written_yet(table: Table, sink: M
         with pytest.raises(SinkColumnsMissingError) as caught:
             act(sink(columns=("id", "city")))
         assert caught.value.listed == "city"
+
+
+def test_a_time_that_no_text_holds_waits_for_a_person(table: Table, sink: Make) -> None:
+    late = pa.array([3_000_000], pa.int32()).cast(pa.date32())
+    days = pa.ListArray.from_arrays(pa.array([0, 1], pa.int32()), late)
+    table.create(pa.table({"id": [1], "days": days}))
+    with pytest.raises(SinkValueError, match="delivery is refused") as caught:
+        sink(columns=("id", "days")).step()
+    assert "9999" in caught.value.cause
 
 
 def test_every_system_stores_the_form() -> None:
