@@ -6,9 +6,7 @@ values: none becomes a part of a template, a query, a path or a command.
 
 from __future__ import annotations
 
-import html
 import logging
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -22,6 +20,7 @@ from spark_jobs.orchestration.approval import APPROVAL_TASK, answer, approver, p
 from spark_jobs.orchestration.assets import announce
 from spark_jobs.orchestration.compiled import compiled_manifest
 from spark_jobs.orchestration.steps import refresher, who
+from spark_jobs.planning.markdown import as_markdown
 from spark_jobs.settings import load_settings
 
 if TYPE_CHECKING:
@@ -306,15 +305,6 @@ def _request(asked: dict[str, Any]) -> Any:
     from spark_jobs.planning.request import ReplayRequest
 
     return ReplayRequest.from_dict(asked["request"])
-
-
-def as_markdown(text: str) -> str:
-    r"""A person's text, escaped so that Markdown shows it unchanged.
-
-    >>> as_markdown("<b>50% off</b> | it's *new*")
-    "&lt;b&gt;50% off&lt;/b&gt; \\| it's \\*new\\*"
-    """
-    return re.sub(r"([\\`*_{}\[\]()#+!|~])", r"\\\1", html.escape(text, quote=False))
 
 
 def show(context: Context, markdown: str) -> None:

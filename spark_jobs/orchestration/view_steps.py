@@ -6,7 +6,7 @@ The fields of a form are checked like those of a replay; see ``replay_steps``.
 from __future__ import annotations
 
 import logging
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowFailException
@@ -14,9 +14,13 @@ from airflow.sdk.exceptions import AirflowFailException
 from spark_jobs.orchestration.approval import approver
 from spark_jobs.orchestration.assets import announce
 from spark_jobs.orchestration.compiled import compiled_manifest
-from spark_jobs.orchestration.replay_steps import as_markdown, replay_id, show
+from spark_jobs.orchestration.replay_steps import replay_id, show
 from spark_jobs.orchestration.steps import refresher, who
+from spark_jobs.planning.markdown import as_markdown
 from spark_jobs.settings import load_settings
+
+if TYPE_CHECKING:
+    from spark_jobs.quality.verdict import Verdict
 
 log = logging.getLogger("airflow.task.tidemark")
 
@@ -148,7 +152,7 @@ def plan_release(asked: dict[str, Any], context: Context) -> dict[str, str]:
         attempt = blocked_attempt(steps, asked["view"], attempt_id=asked["attempt"])
         newer = newer_input(steps, attempt)
     verdict = Verdict.from_dict(attempt.verdict or {})
-    failed = "\n".join(f"- {one.severity}: {one.message}" for one in verdict.failed)
+    failed = failed_rules(verdict)
     came = f"\n\nNewer input is available, and comes with the next refresh: {newer}."
     show(
         context,
@@ -157,6 +161,11 @@ def plan_release(asked: dict[str, Any], context: Context) -> dict[str, str]:
         f"although this failed:\n\n{failed}{came if newer.versions else ''}\n\n{reason}",
     )
     return {"attempt": attempt.attempt_id}
+
+
+def failed_rules(verdict: Verdict) -> str:
+    """The rules that failed as a Markdown list; their messages have keys of rows."""
+    return "\n".join(f"- {one.severity}: {as_markdown(one.message)}" for one in verdict.failed)
 
 
 def release(asked: dict[str, Any], agreed: dict[str, str], context: Context) -> None:

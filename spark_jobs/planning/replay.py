@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from spark_jobs.planning.decision import Range
+from spark_jobs.planning.markdown import as_markdown
 from spark_jobs.planning.plan import RefreshPlan
 from spark_jobs.planning.request import ReplayRequest
 
@@ -112,7 +113,7 @@ class ReplayPlan:
         lines += [
             f"| {one.view} | {one.refresh.line} | {one.refresh.vector} | {_count(one.rows)} "
             f"| {_count(one.reads)} rows, {one.bytes:,} bytes | {one.pieces} "
-            f"| {'; '.join(one.in_the_way) or 'nothing'} |"
+            f"| {'; '.join(map(as_markdown, one.in_the_way)) or 'nothing'} |"
             for one in self.views
         ]
         if self.left_out:

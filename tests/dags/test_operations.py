@@ -18,6 +18,7 @@ from airflow.sdk.exceptions import (
 )
 from deltalake import DeltaTable
 
+from spark_jobs.definitions.vocabulary import Severity
 from spark_jobs.orchestration import replay_steps, view_steps
 from spark_jobs.orchestration.airflow import gold_dags
 from spark_jobs.orchestration.alerts import AlertNotifier
@@ -26,6 +27,7 @@ from spark_jobs.orchestration.errors import SamePersonError
 from spark_jobs.orchestration.operations import operations_dags
 from spark_jobs.orchestration.task_options import CONTROL
 from spark_jobs.planning.errors import ReplayRequestError
+from spark_jobs.quality.verdict import ExpectationResult, Verdict
 from spark_jobs.sections import Pools
 from spark_jobs.settings import load_settings
 from spark_jobs.state.pinned_views import PinnedView
@@ -267,6 +269,24 @@ def test_the_form_ends_a_rollback_and_keeps_who_agreed(project) -> None:
     assert ended.items() >= told.items()
     with pytest.raises(AirflowFailException, match=r"rollback-1 no longer pins gold\.order_totals"):
         view_steps.release(asked, agreed, context)
+
+
+def test_the_question_of_a_release_shows_keys_of_rows_as_they_are() -> None:
+    failed = ExpectationResult(
+        position=0,
+        type="expect_column_values_to_not_be_null",
+        kwargs={},
+        column="total",
+        severity=Severity.CRITICAL,
+        success=False,
+        message="1 value does not fit; rows with name=[pay](http://x)<b>",
+    )
+    shown = view_steps.failed_rules(
+        Verdict(table="gold.daily", suite="daily", rows=1, results=(failed,))
+    )
+    assert shown == (
+        r"- critical: 1 value does not fit; rows with name=\[pay\]\(http://x\)&lt;b&gt;"
+    )
 
 
 ANSWER = {"chosen_options": ["Approve"], "responded_by_user": {"id": "eve", "name": "eve"}}

@@ -316,5 +316,8 @@ def test_a_plan_sums_costs_and_marks_unknown_ones() -> None:
     assert "| daily | range: replay" in made.markdown()
     assert "ann writes it" in made.markdown()
     assert "Refreshed afterwards: weekly." in made.markdown()
+    pinned = replace(known, in_the_way=("ann pinned it (wrong | [see](http://x))",))
+    shown = ReplayPlan(request=request, views=(pinned,)).markdown()
+    assert r"ann pinned it \(wrong \| \[see\]\(http://x\)\) |" in shown
     nothing = ReplayPlan(request=request, views=())
     assert not nothing.needs_approval(above_rows=0)
