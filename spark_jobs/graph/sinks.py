@@ -26,6 +26,7 @@ from spark_jobs.graph.manifest import ApplyMode, GoldEntry, SilverEntry, SinkEnt
 from spark_jobs.names import (
     CASSANDRA_NAME,
     IDENTIFIER,
+    INTERNAL_TOPIC,
     REDIS_PREFIX,
     RESERVED_DIRECTORY_PREFIX,
     TOPIC,
@@ -151,6 +152,8 @@ def _target(declared: Declared) -> tuple[str, str, str]:
         case KafkaSinkFile(topic=topic):
             right = TOPIC.fullmatch(topic) and not topic.startswith(RESERVED_DIRECTORY_PREFIX)
             hint = 'Use letters, digits, ".", "_" and "-", and no "_" first.'
+            if right and INTERNAL_TOPIC.fullmatch(topic):
+                right, hint = False, "Kafka Connect uses this topic: choose another name."
             return "topic", topic, "" if right else hint
         case PostgresSinkFile(table=table):
             parts = table.split(".")
@@ -167,6 +170,9 @@ def _target(declared: Declared) -> tuple[str, str, str]:
                 'Use letters, digits, "_", ".", ":" and "-", at most 100 of them, and '
                 f'start with another word than "{_RESERVED}".'
             )
+            if _RESERVED.startswith(prefix):
+                # The keys of the watermarks begin with it.
+                right, hint = False, f'Use a prefix with which "{_RESERVED}" does not start.'
             return "prefix", prefix, "" if right else hint
         case CassandraSinkFile(table=table):
             parts = table.split(".")

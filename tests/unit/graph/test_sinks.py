@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
 from spark_jobs.definitions.vocabulary import KafkaFormat, RedisFormat, SinkSystem
+from spark_jobs.errors import ProblemsError
 from spark_jobs.graph.compile import compile_project
 from spark_jobs.graph.manifest import Manifest, SinkEntry
 from tests.golden.declaration_cases import RIGHT, write_project
@@ -62,6 +64,28 @@ def test_omitted_sink_options_have_defaults(tmp_path: Path) -> None:
         SinkEntry.model_validate_json(one.model_dump_json()) == one
         for one in manifest.sinks.values()
     )
+
+
+@pytest.mark.parametrize(
+    ("target", "wrong"),
+    [
+        ("redis: {prefix: t}", True),
+        ("redis: {prefix: tidemark}", True),
+        ('redis: {prefix: "t:"}', False),
+        ("redis: {prefix: tides}", False),
+        ("kafka: {topic: connect-offsets}", True),
+        ("kafka: {topic: _spend}", True),
+        ("kafka: {topic: connect-spend}", False),
+    ],
+)
+def test_no_sink_shares_keys_or_topics_with_watermarks_and_connect(
+    tmp_path: Path, target: str, wrong: bool
+) -> None:
+    entries = f"sinks:\n  - {target}\n"
+    with pytest.raises(ProblemsError) if wrong else nullcontext() as caught:
+        compiled(tmp_path, "sql/gold/spend.sql", entries)
+    if caught is not None:
+        assert [one.condition for one in caught.value.problems] == ["SINK_TARGET"]
 
 
 def test_a_sink_is_no_part_of_the_definition(tmp_path: Path) -> None:
