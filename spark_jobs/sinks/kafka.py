@@ -44,6 +44,9 @@ _REFUSED = {
     KafkaError.CLUSTER_AUTHORIZATION_FAILED,
     KafkaError.INVALID_RECORD,
     KafkaError.POLICY_VIOLATION,
+    # A name that the broker does not take: "a.b" beside "a_b", for example.
+    KafkaError.TOPIC_EXCEPTION,
+    KafkaError.INVALID_CONFIG,
 }
 
 

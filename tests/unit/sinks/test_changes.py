@@ -6,16 +6,25 @@ import json
 from collections.abc import Iterator
 
 import pytest
+from confluent_kafka import KafkaException
+from confluent_kafka.cimpl import KafkaError
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spark_jobs.access.kafka import KafkaAccess
 from spark_jobs.definitions.vocabulary import KafkaFormat, SinkSystem
 from spark_jobs.names import TableName
 from spark_jobs.sinks.changes import Change, difference, net
-from spark_jobs.sinks.errors import SinkKeysNotUniqueError
+from spark_jobs.sinks.errors import (
+    SinkKeysNotUniqueError,
+    SinkUnreachableError,
+    SinkValueError,
+)
+from spark_jobs.sinks.kafka import KafkaTarget
 from spark_jobs.sinks.messages import Message, fold, messages
 from spark_jobs.sinks.redis import RedisTarget
 from spark_jobs.sinks.rows import RowCodec
+from spark_jobs.sinks.topics import Topics
 from tests.unit.sinks.conftest import SCHEMA, sink_of_users
 
 TABLE = TableName.parse("gold.users")
@@ -164,3 +173,25 @@ def test_foreign_keys_in_redis_are_rows_that_a_rebuild_removes(key: bytes) -> No
 def test_two_rows_of_a_key_are_refused(moves: list[Move]) -> None:
     with pytest.raises(SinkKeysNotUniqueError):
         net("users", moves)
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        (KafkaError.TOPIC_EXCEPTION, SinkValueError),
+        (KafkaError.REQUEST_TIMED_OUT, SinkUnreachableError),
+    ],
+)
+def test_a_topic_that_the_broker_does_not_take_waits_for_a_person(
+    code: int, expected: type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: object, **__: object) -> None:
+        raise KafkaException(KafkaError(code, "Topic 'a_b' collides with existing topics: a.b"))
+
+    monkeypatch.setattr(Topics, "make", refused)
+    sink = sink_of_users("users", SinkSystem.KAFKA).model_copy(
+        update={"format": KafkaFormat.UPSERT}
+    )
+    access = KafkaAccess("127.0.0.1:1")
+    with pytest.raises(expected):
+        KafkaTarget(sink, RowCodec(SCHEMA, sink.keys), access).prepare()
