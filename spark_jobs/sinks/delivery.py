@@ -207,7 +207,7 @@ class Delivery:
     def _has_columns(self, version: int, schema: pa.Schema) -> bool:
         """Whether the sink's columns have these types at a version."""
         try:
-            return self._columns(version) == schema
+            return bool(self._columns(version) == schema)
         except SinkColumnsMissingError:
             return False
 
