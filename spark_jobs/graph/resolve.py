@@ -30,6 +30,7 @@ from spark_jobs.graph.parsing import SqlText
 from spark_jobs.graph.place_checks import with_bare_positions, wrong_position
 from spark_jobs.graph.renamed_columns import with_renaming_apart, wrong_names
 from spark_jobs.graph.semantics import check_semantics
+from spark_jobs.graph.struct_stars import with_fields
 from spark_jobs.names import TableName
 
 # Spark types by column, for each table; tables with unknown columns are missing.
@@ -77,7 +78,7 @@ def resolve(tree: exp.Query, schemas: Schemas, source: SqlText, subject: str) ->
     reader = dialect()
     schema = _schema(schemas, tree)
     try:
-        prepared = _prepared(tree)
+        prepared = with_fields(_prepared(tree), lambda table: _columns(table, schemas))
         uses = alias_uses(prepared, source)
         qualified = qualify(
             prepared,
@@ -131,6 +132,15 @@ def unresolved(
         return (_refused(error, tree, source, subject),)
     # USING is not expanded either.
     return tuple(one for one in problems if not isinstance(one, AmbiguousColumnError))
+
+
+def _columns(table: exp.Table, schemas: Schemas) -> dict[str, str] | None:
+    """The columns of a declared table; None: it is another one, or they are not known."""
+    named = (table.db.lower(), table.name.lower())
+    for one, columns in schemas.items():
+        if (one.layer.value, one.name) == named:
+            return {name.lower(): kind for name, kind in columns.items()}
+    return None
 
 
 def _schema(schemas: Schemas, tree: exp.Query) -> MappingSchema:

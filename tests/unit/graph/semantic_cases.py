@@ -14,6 +14,7 @@ COLUMNS = {
         "tags": "array<string>",
     },
     "users": {"customer": "string", "segment": "string", "age": "int"},
+    "shops": {"shop": "string", "place": "struct<City: string, at: struct<x: int, y: int>>"},
 }
 SCHEMAS = {TableName(Layer.SILVER, name): columns for name, columns in COLUMNS.items()}
 
@@ -38,6 +39,11 @@ REFUSED = {
         "SELECT CAST(o.* AS STRING) AS s FROM silver.orders AS o",
         "MISPLACED_STAR",
         "1:13",
+    ),
+    "star of a column that is no struct": (
+        "SELECT o.day.* FROM silver.orders AS o",
+        "MISPLACED_STAR",
+        "1:8",
     ),
     "output in WHERE": (
         "SELECT o.amount + 1 AS more FROM silver.orders AS o\nWHERE o.day IS NULL AND more > 2",
@@ -375,6 +381,10 @@ TAKEN = {
     "query with columns that is called like a function": (
         "WITH first (x, y) AS (SELECT 1, 2), upper (x, y) AS (SELECT 1, 2)\n"
         "SELECT first.x, upper.y FROM first CROSS JOIN upper"
+    ),
+    "fields of a struct": (
+        "SELECT s.place.*, place.at.* EXCEPT (y), t.at.x AS z\n"
+        "FROM silver.shops AS s CROSS JOIN (SELECT s.place.* FROM silver.shops AS s) AS t"
     ),
     "positions in grouping sets": (
         "SELECT o.day, o.customer, COUNT(*) AS n FROM silver.orders AS o GROUP BY CUBE ((1), 2)"

@@ -1,0 +1,90 @@
+"""Expands ``place.*``, all fields of a struct, which sqlglot takes for all columns of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from sqlglot import exp
+from typing_extensions import TypeIs
+
+from spark_jobs.graph.dialect import dialect
+
+# Returns the columns of a table of the query, with their types; None: they are not known.
+ColumnsOf = Callable[[exp.Table], dict[str, str] | None]
+
+
+def with_fields(tree: exp.Query, columns_of: ColumnsOf) -> exp.Query:
+    """The same tree with the fields instead of each star of a struct.
+
+    Only of columns of tables: the columns of subqueries have no types yet.
+
+    Args:
+        tree: the parsed query; it is changed.
+        columns_of: the columns of its tables, in lower case.
+    """
+    for select in tree.find_all(exp.Select):
+        stars = [one for one in select.expressions if _is_star_of_a_name(one)]
+        relations = {one.alias_or_name.lower(): one for one in _relations(select)} if stars else {}
+        for star in stars:
+            fields = _fields(star, relations, columns_of)
+            if fields is not None:
+                at = select.expressions.index(star)
+                listed = [*select.expressions[:at], *fields, *select.expressions[at + 1 :]]
+                select.set("expressions", listed)
+    return tree
+
+
+def _is_star_of_a_name(node: exp.Expr) -> TypeIs[exp.Column]:
+    return isinstance(node, exp.Column) and isinstance(node.this, exp.Star) and bool(node.table)
+
+
+def _relations(select: exp.Select) -> Iterator[exp.Expr]:
+    from_ = select.args.get("from_")
+    if from_ is not None:
+        yield from_.this
+    for join in select.args.get("joins") or ():
+        yield join.this
+
+
+def _fields(
+    star: exp.Column, relations: dict[str, exp.Expr], columns_of: ColumnsOf
+) -> list[exp.Expr] | None:
+    """The fields, if the star is that of one struct of one table."""
+    path = [one.name.lower() for one in star.parts[:-1]]
+    if len(path) == 1 and path[0] in relations:
+        return None
+    if path[0] in relations:
+        owners, names = [relations[path[0]]], path[1:]
+    else:
+        owners, names = list(relations.values()), path
+    kinds = [kind for owner in owners if (kind := _kind(owner, names, columns_of)) is not None]
+    options = star.this.args
+    if len(kinds) != 1 or options.get("replace") or options.get("rename"):
+        return None
+    left_out = {one.name.lower() for one in options.get("except_") or ()}
+    return [
+        exp.alias_(_field(star, one.this), one.this.copy())
+        for one in kinds[0].expressions
+        if one.name.lower() not in left_out
+    ]
+
+
+def _kind(owner: exp.Expr, names: list[str], columns_of: ColumnsOf) -> exp.DataType | None:
+    """The type of a struct within a table; None if it is something else."""
+    columns = columns_of(owner) if isinstance(owner, exp.Table) else None
+    text = (columns or {}).get(names[0])
+    kind = exp.DataType.build(text, dialect=dialect()) if text else None
+    for name in names[1:]:
+        inner = kind.expressions if kind is not None and kind.is_type(exp.DType.STRUCT) else ()
+        kind = next((one.args["kind"] for one in inner if one.name.lower() == name), None)
+    return kind if kind is not None and kind.is_type(exp.DType.STRUCT) else None
+
+
+def _field(star: exp.Column, name: exp.Identifier) -> exp.Expr:
+    """The field of that name where the star stands."""
+    *around, last = [one.copy() for one in star.parts[:-1]]
+    parts = [*around, last, name.copy()]
+    found: exp.Expr = exp.Column(
+        **dict(zip(("this", "table", "db", "catalog"), reversed(parts[:4]), strict=False))
+    )
+    return exp.Dot.build([found, *parts[4:]]) if parts[4:] else found

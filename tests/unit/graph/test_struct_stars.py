@@ -1,0 +1,35 @@
+"""``place.*`` is all fields of a struct, unless a table has that name."""
+
+from __future__ import annotations
+
+import pytest
+
+from spark_jobs.graph.dialect import to_sql
+from spark_jobs.graph.parsing import SqlText, parse_select
+from spark_jobs.graph.resolve import resolve
+from tests.unit.graph.semantic_cases import SCHEMAS
+
+
+@pytest.mark.parametrize(
+    ("selected", "relation", "resolved"),
+    [
+        ("place.*", "silver.shops", "shops.place.city AS city, shops.place.at AS at"),
+        ("S.Place.*", "silver.shops AS s", "s.place.city AS city, s.place.at AS at"),
+        (
+            "1 AS a, s.place.at.*",
+            "silver.shops AS s",
+            "1 AS a, s.place.at.x AS x, s.place.at.y AS y",
+        ),
+        ("place.* EXCEPT (AT)", "silver.shops AS s", "s.place.city AS city"),
+        (
+            "place.*",
+            "silver.shops AS s CROSS JOIN silver.users AS place",
+            "place.customer AS customer, place.segment AS segment, place.age AS age",
+        ),
+    ],
+)
+def test_fields_are_named(selected: str, relation: str, resolved: str) -> None:
+    text = SqlText("v.sql", f"SELECT {selected} FROM {relation}")
+    found = resolve(parse_select(text), SCHEMAS, text, "v")
+    assert not found.problems
+    assert ", ".join(map(to_sql, found.tree.selects)) == resolved
