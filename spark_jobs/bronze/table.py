@@ -20,13 +20,21 @@ COLUMNS = (
     Declared(name=BronzeColumn.TOPIC, type="string"),
     Declared(name=BronzeColumn.PARTITION, type="int"),
     Declared(name=BronzeColumn.OFFSET, type="bigint"),
-    Declared(name=BronzeColumn.TIMESTAMP, type="timestamp", description="Kafka's own timestamp."),
+    Declared(
+        name=BronzeColumn.TIMESTAMP,
+        type="timestamp",
+        description="Kafka's own timestamp; NULL outside of the years 1 to 9999.",
+    ),
     Declared(
         name=BronzeColumn.ARRIVED_AT,
         type="timestamp",
         description="When the batch that holds the record was read.",
     ),
     Declared(name=BronzeColumn.ARRIVAL_DATE, type="date", description="UTC; the partition column."),
+)
+_READABLE = (
+    f"{BronzeColumn.TIMESTAMP} BETWEEN TIMESTAMP '0001-01-01 00:00:00Z' "
+    "AND TIMESTAMP '9999-12-31 23:59:59.999999Z'"
 )
 _ARRIVAL = (BronzeColumn.ARRIVED_AT, BronzeColumn.ARRIVAL_DATE)
 
@@ -42,8 +50,14 @@ def lacking_columns(location: str) -> list[Declared]:
 
 
 def received(kafka: DataFrame) -> DataFrame:
-    """Kafka records with ``COLUMNS`` except for the arrival; nothing is parsed."""
-    return kafka.select(*(one.name for one in COLUMNS if one.name not in _ARRIVAL))
+    """Kafka records with ``COLUMNS`` except for the arrival; nothing is parsed.
+
+    A producer that sends microseconds has records of the year 58000. Python and other readers could
+    not read a table with such a time, so it is NULL.
+    """
+    readable = sf.when(sf.expr(_READABLE), sf.col(BronzeColumn.TIMESTAMP))
+    kept = kafka.select(*(one.name for one in COLUMNS if one.name not in _ARRIVAL))
+    return kept.withColumn(BronzeColumn.TIMESTAMP, readable)
 
 
 def arrived(records: DataFrame, at: datetime) -> DataFrame:

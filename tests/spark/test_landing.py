@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from spark_jobs.bronze import landing
 from spark_jobs.bronze.landing import Landing
-from spark_jobs.bronze.table import COLUMNS, arrived
+from spark_jobs.bronze.table import COLUMNS, arrived, received
 from spark_jobs.names import BronzeColumn
 from spark_jobs.sections import Engine, MaintenanceSettings
 from spark_jobs.storage import log, policy, tables
@@ -216,3 +216,15 @@ def test_small_files_of_the_day_are_joined_by_who_wrote_them(
     assert log.size(world.landing.table).files == 3
     assert world.offsets == [0, 1, 2, 3, 4]
     assert log.transaction_version(world.landing.table, QUERY) == 4
+
+
+def test_a_kafka_timestamp_that_no_reader_could_show_is_null(world: World) -> None:
+    first, last, microseconds = -62_135_596_800_000, 253_402_300_799_999, 1_767_323_045_678_000
+    moments = [first - 1, first, -1, 0, last, last + 1, microseconds, None]
+    sent = world.spark.createDataFrame(list(enumerate(moments)), "offset bigint, at bigint")
+    rest = [f"CAST(NULL AS {one.type}) AS {one.name}" for one in COLUMNS[:5]]
+    kafka = sent.selectExpr(*rest, "offset", "timestamp_millis(at) AS timestamp", "0 AS other")
+    found = received(kafka)
+    assert found.columns == [str(one.name) for one in COLUMNS[:7]]
+    rows = found.orderBy("offset").selectExpr("unix_millis(timestamp)").collect()
+    assert [row[0] for row in rows] == [None, first, -1, 0, last, None, None, None]
