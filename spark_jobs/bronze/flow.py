@@ -20,6 +20,8 @@ from spark_jobs.bronze.guard import check_topic
 from spark_jobs.bronze.landing import Landing
 from spark_jobs.bronze.position import (
     Start,
+    identity_file,
+    identity_torn,
     known_id,
     next_offsets,
     read_start,
@@ -236,6 +238,8 @@ class BronzeFlow:
                 raise CheckpointLostError(self.source.name, checkpoint)
             return
         problem = damage(checkpoint)
+        if problem is None and identity_torn(checkpoint):
+            problem = f"{identity_file(checkpoint)} is not whole"
         if problem is None:
             # Otherwise the table is ahead of the checkpoint, and Delta would skip batches silently.
             written = transaction_version(self.table, query_id(checkpoint) or checkpoint)

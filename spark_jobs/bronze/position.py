@@ -76,16 +76,19 @@ def write_start(checkpoint: str, start: Start, *, by: str, reason: str, at: str)
 
 
 def read_start(checkpoint: str) -> Start | None:
-    """Where a checkpoint starts; None for the topic's first record."""
+    """Where a checkpoint starts; None for the topic's first record, or if the file is torn."""
     text = read_text(f"{checkpoint}.start.json")
     if text is None:
         return None
-    kept = json.loads(text)
-    return Start(
-        held={int(partition): at for partition, at in kept["held"].items()},
-        offsets={int(partition): at for partition, at in kept["offsets"].items()},
-        lost=tuple(OffsetRange(**one) for one in kept["lost"]),
-    )
+    try:
+        kept = json.loads(text)
+        return Start(
+            held={int(partition): at for partition, at in kept["held"].items()},
+            offsets={int(partition): at for partition, at in kept["offsets"].items()},
+            lost=tuple(OffsetRange(**one) for one in kept["lost"]),
+        )
+    except (ValueError, TypeError, KeyError):
+        return None
 
 
 def starting_offsets(facts: TopicFacts, start: Start | None) -> str:
@@ -99,14 +102,28 @@ def starting_offsets(facts: TopicFacts, start: Start | None) -> str:
 def write_identity(checkpoint: str, facts: TopicFacts) -> None:
     """Store the id of the topic; a recreated topic has another one."""
     kept = {"topic": facts.topic, "id": facts.topic_id}
-    write_text(_identity_file(checkpoint), json.dumps(kept))
+    write_text(identity_file(checkpoint), json.dumps(kept))
 
 
 def known_id(checkpoint: str) -> str | None:
-    """The id of the topic that is read; None before the first read."""
-    text = read_text(_identity_file(checkpoint))
-    return None if text is None else str(json.loads(text)["id"])
+    """The id of the topic that is read; None before the first read, or if the file is torn."""
+    text = read_text(identity_file(checkpoint))
+    return None if text is None else _id_in(text)
 
 
-def _identity_file(checkpoint: str) -> str:
+def identity_torn(checkpoint: str) -> bool:
+    """Whether there is a file with the id of the topic that does not name one."""
+    text = read_text(identity_file(checkpoint))
+    return text is not None and _id_in(text) is None
+
+
+def _id_in(text: str) -> str | None:
+    try:
+        return str(json.loads(text)["id"])
+    except (ValueError, TypeError, KeyError):
+        return None
+
+
+def identity_file(checkpoint: str) -> str:
+    """Where the id of a checkpoint's topic is stored."""
     return f"{checkpoint}.topic.json"

@@ -13,7 +13,7 @@ from deltalake import CommitProperties, Transaction, write_deltalake
 
 from spark_jobs.access.kafka import KafkaAccess
 from spark_jobs.bronze import flow as flows
-from spark_jobs.bronze.errors import CheckpointDamagedError
+from spark_jobs.bronze.errors import CheckpointDamagedError, CheckpointLostError
 from spark_jobs.bronze.flow import BronzeFlow
 from spark_jobs.bronze.tail import Record
 from spark_jobs.bronze.topics import TopicFacts, Topics
@@ -127,3 +127,21 @@ def test_a_table_with_the_last_record_that_was_read_goes_on(world: World) -> Non
     world.landed(0, *range(19))
     world.committed(0, 20)
     assert world.flow.refusal() is None
+
+
+def test_a_torn_file_of_the_topics_id_is_named_and_the_table_read_on(world: World) -> None:
+    world.sent(*range(20))
+    world.landed(0, *range(10))
+    world.committed(0, 10)
+    place = f"{world.flow.checkpoint}.topic.json"
+    write_text(place, "")
+    found = world.flow.refusal()
+    assert isinstance(found, CheckpointDamagedError)
+    assert place in found.problem
+    start = world.flow.start_after_table()
+    assert (start.offsets, start.lost) == ({0: 10}, ())
+    world.flow.resume(start, by="me@here", reason="the disk was full", at=AT)
+    assert world.flow.refusal() is None
+    # The file with the new position, too.
+    write_text(f"{world.flow.checkpoint}.start.json", '{"held"')
+    assert isinstance(world.flow.refusal(), CheckpointLostError)
