@@ -214,11 +214,12 @@ class Supervisor:
             return
         try:
             ids = self.topic_ids()
-        except LakehouseError as error:
-            logger.warning("topics not checked error=%s", error.primary)
+        except Exception as error:  # noqa: BLE001 - the queries go on until the next check
+            text = error.primary if isinstance(error, LakehouseError) else error
+            logger.warning("topics not checked error=%s", text)
             return
         for slot in slots:
-            found = slot.flow.watch(ids) if slot.query is not None else None
+            found = _watched(slot.flow, ids) if slot.query is not None else None
             if found is not None:
                 _stop_query(slot)
                 slot.query = None
@@ -312,6 +313,14 @@ def _diagnosed(flow: Flow, error: Exception) -> Exception:
     except Exception as unclear:  # noqa: BLE001 - the query's own error is what is known then
         logger.warning("query not diagnosed name=%s error=%s", flow.name, unclear)
         return error
+
+
+def _watched(flow: Flow, ids: dict[str, str]) -> LakehouseError | None:
+    try:
+        return flow.watch(ids)
+    except Exception as unclear:  # noqa: BLE001 - the query goes on until the next check
+        logger.warning("topic not checked name=%s error=%s", flow.name, unclear)
+        return None
 
 
 def _stop_query(slot: _Slot) -> None:

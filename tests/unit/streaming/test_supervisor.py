@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pytest
 from pyspark.sql import SparkSession
@@ -126,3 +126,33 @@ def test_queries_go_on_while_the_control_database_does_not_answer(
         assert one.run()
         assert (len(started), len(failed)) == (1, 6)
         assert [str(row.state) for row in store.progress()] == ["stopped"]
+
+
+@pytest.mark.parametrize("fault", ["watch", "topic_ids"])
+def test_a_check_of_topics_that_fails_ends_no_query(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str
+) -> None:
+    monkeypatch.setattr(supervisor, "BEAT_SECONDS", 0.01)
+    monkeypatch.setattr(supervisor, "WATCH_SECONDS", 0.0)
+    flow = Damaged("a", tries=1, error=ValueError())
+    stopping, checks = threading.Event(), list[int]()
+
+    def broken(*_: object) -> None:
+        checks.append(1)
+        if len(checks) > 1:
+            stopping.set()
+        raise ValueError("a file is torn")
+
+    if fault == "watch":
+        monkeypatch.setattr(flow, "watch", broken)
+    with ControlStore.open(f"sqlite:///{tmp_path}/control.db") as store:
+        one = Supervisor(
+            NO_SPARK,
+            store,
+            [flow],
+            refused=RefusedError,
+            topic_ids=dict if fault == "watch" else cast(Any, broken),
+            stopping=stopping,
+        )
+        assert one.run()
+    assert len(checks) == 2
