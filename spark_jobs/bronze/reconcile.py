@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow.compute as pc
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
@@ -53,6 +53,8 @@ def reconcile_bronze(topics: Topics, topic: str, *, location: str) -> BronzeBala
     facts = topics.facts(topic)
     held = bronze_offsets(location)
     seen = consumed_offsets(topics.access, facts)
+    # Reading a topic takes a while, in which its retention may delete records.
+    facts = replace(facts, first=topics.facts(topic).first)
     return compare(facts, seen, held, compacted=lambda asked: compacted_away(location, asked))
 
 
@@ -66,7 +68,7 @@ def compare(
     """Compare the offsets that a consumer saw with those in bronze, by partition.
 
     Args:
-        facts: the topic's state when the consumer started.
+        facts: the topic's state when the consumer started; its first offsets when it ended.
         kafka: the offsets that the consumer saw.
         bronze: offsets in bronze, with duplicates; read before the consumer started.
         compacted: returns those of some offsets whose records a compaction may have removed.
@@ -168,6 +170,8 @@ def consumed(access: KafkaAccess, facts: TopicFacts) -> Iterator[Message]:
             **access.librdkafka(),
             "group.id": "tidemark-reconcile",
             "enable.auto.commit": False,
+            # If records expire meanwhile, go on with the first one that is left.
+            "auto.offset.reset": "earliest",
             "enable.partition.eof": True,
             "isolation.level": "read_committed",
         }

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import pyarrow as pa
+import pytest
 from deltalake import write_deltalake
 
+from spark_jobs.bronze import reconcile
 from spark_jobs.bronze.reconcile import compacted_away, compare
-from spark_jobs.bronze.topics import TopicFacts
+from spark_jobs.bronze.topics import TopicFacts, Topics
 
 FACTS = TopicFacts(topic="t", topic_id="A", first={0: 2, 1: 0}, end={0: 8, 1: 3})
 SEEN = {0: {2, 3, 5, 6, 7}, 1: {0, 1, 2}}
@@ -67,3 +71,36 @@ def test_compaction_removes_what_has_a_later_record_and_deletes(tmp_path: Path):
     write_deltalake(tmp_path, pa.table(rows))
     found = compacted_away(str(tmp_path), {0: {0, 1, 2, 3}, 1: {4, 5, 6}})
     assert found == {0: {0, 3}, 1: {5}}
+
+
+def test_records_that_expire_meanwhile_are_no_difference(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    later = replace(FACTS, first={0: 6, 1: 0}, end={0: 20, 1: 9})
+
+    class Retention:
+        """Answers of the broker; its retention deletes records after the first one."""
+
+        access = None
+        answers = iter([FACTS, later])
+
+        def facts(self, topic: str) -> TopicFacts:
+            assert topic == "t"
+            return next(self.answers)
+
+    def consumed(access: object, facts: TopicFacts) -> dict[int, set[int]]:
+        # The consumer went on where the topic began then.
+        assert facts == FACTS
+        return {0: {6, 7}, 1: {0, 1, 2}}
+
+    rows = {
+        "partition": pa.array([0] * 6 + [1] * 3, pa.int32()),
+        "offset": pa.array([2, 3, 4, 5, 6, 7, 0, 1, 2], pa.int64()),
+        "key": pa.nulls(9, pa.binary()),
+        "value": pa.array([b"v"] * 9, pa.binary()),
+    }
+    write_deltalake(tmp_path, pa.table(rows))
+    monkeypatch.setattr(reconcile, "consumed_offsets", consumed)
+    found = reconcile.reconcile_bronze(cast(Topics, Retention()), "t", location=str(tmp_path))
+    assert found.problems == ()
+    assert (found.kafka, found.bronze, found.expired, found.lag) == (5, 9, 4, 0)
