@@ -80,7 +80,8 @@ class TopicRecreatedError(RefusedError):
     )
     hint = (
         "Recover the lost records from their producer, then move the source to a new name, whose "
-        "bronze table starts with the new topic."
+        "bronze table starts with the new topic. If bronze has no record of the old topic: "
+        "tidemark source resume SOURCE"
     )
 
     @property

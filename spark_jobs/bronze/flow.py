@@ -184,8 +184,9 @@ class BronzeFlow:
             KafkaUnreachableError: no broker answers.
         """
         held, facts = next_offsets(self.table), self.topics.facts(self.topic)
-        # Expired records are shown, but are no reason to refuse.
-        check_topic(facts, self._known_id(), read_to={})
+        # Expired records are shown, but are no reason to refuse; nor is a topic that was created
+        # again if the table has no record of the old one.
+        check_topic(facts, self._known_id() if held else None, read_to={})
         self._check_tail(facts, held)
         return start_after(held, facts)
 

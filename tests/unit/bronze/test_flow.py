@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import cast
@@ -13,8 +14,13 @@ from deltalake import CommitProperties, Transaction, write_deltalake
 
 from spark_jobs.access.kafka import KafkaAccess
 from spark_jobs.bronze import flow as flows
-from spark_jobs.bronze.errors import CheckpointDamagedError, CheckpointLostError
+from spark_jobs.bronze.errors import (
+    CheckpointDamagedError,
+    CheckpointLostError,
+    TopicRecreatedError,
+)
 from spark_jobs.bronze.flow import BronzeFlow
+from spark_jobs.bronze.position import Start, write_identity
 from spark_jobs.bronze.tail import Record
 from spark_jobs.bronze.topics import TopicFacts, Topics
 from spark_jobs.definitions.vocabulary import SourceFormat
@@ -75,17 +81,8 @@ class World:
 
     def landed(self, batch_id: int, *offsets: int) -> None:
         """The table has these records, of one batch."""
-        rows = pa.table(
-            {
-                "key": pa.array([None] * len(offsets), pa.binary()),
-                "value": pa.array([value(at) for at in offsets], pa.binary()),
-                "partition": pa.array([0] * len(offsets), pa.int32()),
-                "offset": pa.array(offsets, pa.int64()),
-                "timestamp": pa.array([AT] * len(offsets), pa.timestamp("us", "UTC")),
-            }
-        )
         commit = CommitProperties(app_transactions=[Transaction("q", batch_id)])
-        write_deltalake(self.flow.table, rows, mode="append", commit_properties=commit)
+        write_deltalake(self.flow.table, table(*offsets), mode="append", commit_properties=commit)
 
     def committed(self, batch_id: int, end: int) -> None:
         """The checkpoint has this batch, up to an offset."""
@@ -94,6 +91,19 @@ class World:
         said = f'v1\n{{"batchTimestampMs":{MILLISECONDS}}}\n{{"t":{{"0":{end}}}}}'
         write_text(f"{checkpoint}/offsets/{batch_id}", said)
         write_text(f"{checkpoint}/commits/{batch_id}", 'v1\n{"nextBatchWatermarkMs":0}')
+
+
+def table(*offsets: int) -> pa.Table:
+    """The rows of bronze with these offsets."""
+    return pa.table(
+        {
+            "key": pa.array([None] * len(offsets), pa.binary()),
+            "value": pa.array([value(at) for at in offsets], pa.binary()),
+            "partition": pa.array([0] * len(offsets), pa.int32()),
+            "offset": pa.array(offsets, pa.int64()),
+            "timestamp": pa.array([AT] * len(offsets), pa.timestamp("us", "UTC")),
+        }
+    )
 
 
 def value(offset: int) -> bytes:
@@ -145,3 +155,27 @@ def test_a_torn_file_of_the_topics_id_is_named_and_the_table_read_on(world: Worl
     # The file with the new position, too.
     write_text(f"{world.flow.checkpoint}.start.json", '{"held"')
     assert isinstance(world.flow.refusal(), CheckpointLostError)
+
+
+def test_a_topic_that_was_created_again_before_any_record_came_can_be_resumed(
+    world: World,
+) -> None:
+    world.sent()
+    write_deltalake(world.flow.table, table())
+    world.committed(0, 0)
+    write_identity(world.flow.checkpoint, world.facts_of_topic)
+    world.sent(0, 1, first={0: 0, 1: 0, 2: 0})
+    world.facts_of_topic = replace(world.facts_of_topic, topic_id="B")
+    # The old topic may have had records that nobody read, so a person decides.
+    found = world.flow.refusal()
+    assert isinstance(found, TopicRecreatedError)
+    assert "tidemark source resume SOURCE" in (found.hint or "")
+    start = world.flow.start_after_table()
+    assert start == Start({}, {}, ())
+    world.flow.resume(start, by="me@here", reason="more partitions", at=AT)
+    assert world.flow.refusal() is None
+    # With records of an older topic, a new one needs another table.
+    world.landed(0, 0)
+    world.facts_of_topic = replace(world.facts_of_topic, topic_id="C")
+    with pytest.raises(TopicRecreatedError):
+        world.flow.start_after_table()
