@@ -198,6 +198,18 @@ class ForgetColumnError(LakehouseError):
     hint = "Find the person's keys first: tidemark query."
 
 
+class ForgetValueError(LakehouseError):
+    """A request to forget gives a value that no record can have."""
+
+    condition = "FORGET_VALUE"
+    source: str
+    column: str
+    kind: str
+    # Not the value: it may identify the person in a log.
+    primary = "the value of {column!r} of source {source!r} is not a {kind}"
+    hint = "Write it as `tidemark query` shows it."
+
+
 class ForgetPendingError(LakehouseError):
     """A silver table has not applied some records yet, which may be among those to forget."""
 

@@ -25,6 +25,7 @@ BY_HAND = {
     "FIXED_VALUES_FILE": "tidemark reprocess",
     "FORGET_COLUMN": "tidemark forget",
     "FORGET_PENDING": "tidemark forget",
+    "FORGET_VALUE": "tidemark forget",
     "DEPLOYMENT_OVERTAKEN": "tidemark apply",
 }
 BASES = {"REFUSED", "LAKEHOUSE_ERROR"}

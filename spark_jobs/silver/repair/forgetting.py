@@ -18,7 +18,7 @@ from spark_jobs.definitions.vocabulary import SourceFormat
 from spark_jobs.graph.manifest import SourceEntry
 from spark_jobs.names import BronzeColumn
 from spark_jobs.planning.extent import Extent
-from spark_jobs.silver.errors import ForgetColumnError, ForgetPendingError
+from spark_jobs.silver.errors import ForgetColumnError, ForgetPendingError, ForgetValueError
 from spark_jobs.silver.parse.documents import RAW_COLUMNS
 from spark_jobs.silver.parse.typed import typed_records
 from spark_jobs.silver.repair.comparison import Rebuilt
@@ -76,6 +76,7 @@ class Forgetting:
 
         Raises:
             ForgetColumnError: such a column does not identify records.
+            ForgetValueError: such a value is not of the column's type.
         """
         return self._found(self._matching(named).localCheckpoint())
 
@@ -93,6 +94,7 @@ class Forgetting:
         Raises:
             DeletionTooLargeError: there are many records, and ``let_pass`` is not set.
             ForgetColumnError: such a column does not identify records.
+            ForgetValueError: such a value is not of the column's type.
             ForgetPendingError: a silver table has not applied some records yet.
             UnsettledError: a batch of a table's stream was killed.
         """
@@ -129,9 +131,14 @@ class Forgetting:
         for name in named:
             if name not in telling:
                 raise ForgetColumnError(self.source.name, name, telling)
+        sought = {name: sf.lit(value).try_cast(types[name]) for name, value in named.items()}
+        [read_as] = self.spark.range(1).select(*sought.values()).collect()
+        for name, value in zip(sought, read_as, strict=True):
+            if value is None:
+                raise ForgetValueError(self.source.name, name, types[name].upper())
         typed = typed_records(read(self.spark, self.bronze), self.source, max_bytes=self.max_bytes)
-        for name, value in named.items():
-            typed = typed.where(sf.col(name) == sf.lit(value).try_cast(types[name]))
+        for name, wanted in sought.items():
+            typed = typed.where(sf.col(name) == wanted)
         return typed
 
     def _check_settled(self, table: Rebuilder) -> None:

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from spark_jobs.planning.errors import DeletionTooLargeError
 from spark_jobs.settings import Settings
-from spark_jobs.silver.errors import ForgetColumnError, ForgetPendingError
+from spark_jobs.silver.errors import ForgetColumnError, ForgetPendingError, ForgetValueError
 from spark_jobs.silver.repair.forgetting import Forgetting
 from spark_jobs.state.store import ControlStore
 from spark_jobs.storage.cleaning import past_files, remove_files
@@ -128,6 +128,16 @@ def test_a_change_is_reported_by_its_key_only(
     with pytest.raises(ForgetColumnError) as caught:
         forgetting(live).preview({"status": SECRET})
     assert caught.value.column == "status"
+
+
+def test_a_value_that_no_record_can_have_is_refused(
+    spark: SparkSession, settings: Settings, store: ControlStore
+) -> None:
+    live = Live(spark, settings, store, KINDS["history"])
+    with pytest.raises(ForgetValueError) as caught:
+        forgetting(live).preview({"order_id": SECRET})
+    assert caught.value.kind == "BIGINT"
+    assert SECRET not in str(caught.value)
 
 
 def tables_of(live: Live) -> list[str]:
