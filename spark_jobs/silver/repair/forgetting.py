@@ -111,6 +111,7 @@ class Forgetting:
             if table_version(parts.releases) is not None:
                 mended = ("mended_value", "detail")
                 empty_values(places, parts.releases, mended, by=PLACE, metadata=note)
+            one.drop_tombstones(places, note)
         empty_values(places, self.bronze, _PAYLOAD, by=PLACE, metadata=note)
         rebuilt = tuple(one.run(by=by, reason=reason) for one in self.tables)
         return replace(found, rebuilt=rebuilt)

@@ -7,17 +7,21 @@ the next one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
 
 from spark_jobs.graph.last_step import MergeByKey
+from spark_jobs.graph.manifest import ApplyMode
 from spark_jobs.silver.apply.batch import BatchApplier
 from spark_jobs.silver.apply.net_change import NetChange
 from spark_jobs.silver.errors import BronzeIncompleteError, OvertakenError
+from spark_jobs.silver.parse.rows import COORDINATES
+from spark_jobs.silver.parse.typed import SEQUENCE
 from spark_jobs.silver.repair.comparison import LiveTable, Rebuilt, TableDifference
 from spark_jobs.silver.repair.complete import missing_records
 from spark_jobs.silver.repair.pause import PausedStream
@@ -81,8 +85,30 @@ class Rebuilder:
             shadow.apply_up_to(version)
             shadow.expire()
             found = TableDifference.of(self._now(), shadow)
-            note = {"by": by, "reason": reason, "bronze_version": version}
+            note = {"rebuild": {"by": by, "reason": reason, "bronze_version": version}}
             return found.report if found.report.right else self._write(found, note)
+
+    def drop_tombstones(self, places: DataFrame, note: Mapping[str, Any]) -> None:
+        """Delete the tombstones of some records, in one commit; their keys go with them.
+
+        A rebuild keeps those before a truncation, as it cannot know which of them are still due.
+
+        Args:
+            places: coordinates of the records.
+            note: user metadata of the commit.
+        """
+        entry, location = self.live.entry, self.tables.tombstones
+        if entry.apply is not ApplyMode.UPSERT:
+            return
+        with self.stream.between_batches():
+            held, own = read(self.spark, location), sf.broadcast(places.toDF(*COORDINATES))
+            gone = held.join(own, list(COORDINATES), "left_semi").select(*held.columns)
+            gone = gone.localCheckpoint(eager=False)
+            if gone.isEmpty():
+                return
+            change = NetChange(gone, gone.limit(0), (*entry.keys, SEQUENCE))
+            txn = Txn(reprocessing_app(entry), self.tables.next_number())
+            self._change(change, location, txn, note)
 
     @property
     def live(self) -> BatchApplier:
@@ -140,7 +166,7 @@ class Rebuilder:
         totals = self.stream.store.silver_totals(name, epoch=epoch)
         return corrected(totals, releases(self.tables.releases), epoch=epoch)
 
-    def _write(self, found: TableDifference, note: dict[str, Any]) -> Rebuilt:
+    def _write(self, found: TableDifference, note: Mapping[str, Any]) -> Rebuilt:
         """Write the difference in the order of a batch: rows last."""
         report, tables = found.report, self.tables
         txn = Txn(reprocessing_app(self.live.entry), tables.next_number())
@@ -160,10 +186,9 @@ class Rebuilder:
         version = existing_table(tables.table).version() if changed else None
         return replace(report, version=version)
 
-    def _change(self, change: NetChange, place: str, txn: Txn, note: dict[str, Any]) -> None:
-        metadata = {"rebuild": note}
+    def _change(self, change: NetChange, place: str, txn: Txn, note: Mapping[str, Any]) -> None:
         if not change.identity:
-            writer.replace(Rows.of(change.inserted), place, txn=txn, metadata=metadata)
+            writer.replace(Rows.of(change.inserted), place, txn=txn, metadata=note)
             return
         inserted = change.inserted.select(*change.deleted.columns)
         rows = RowChange(
@@ -174,7 +199,7 @@ class Rebuilder:
             kinds=dict(inserted.dtypes),
             step=MergeByKey(change.identity),
         )
-        writer.change(rows, place, seen=table_version(place), txn=txn, metadata=metadata)
+        writer.change(rows, place, seen=table_version(place), txn=txn, metadata=note)
 
     def _count(self, found: TableDifference) -> None:
         """Record missing counts under a batch id that no stream uses."""

@@ -20,7 +20,16 @@ from spark_jobs.storage.log import table_version
 from spark_jobs.storage.reader import read
 from tests.spark.gold_project import GoldProject
 from tests.spark.silver.test_rebuild import REASON, Live
-from tests.spark.silver.world import CHANGES, CLICKS, EVENTS, HISTORY, bronze, change, event
+from tests.spark.silver.world import (
+    CHANGES,
+    CLICKS,
+    EVENTS,
+    HISTORY,
+    ORDERS,
+    bronze,
+    change,
+    event,
+)
 from tests.unit.storage.aging import age
 
 SECRET = "Zq7-secret"
@@ -138,6 +147,26 @@ def test_a_value_that_no_record_can_have_is_refused(
         forgetting(live).preview({"order_id": SECRET})
     assert caught.value.kind == "BIGINT"
     assert SECRET not in str(caught.value)
+
+
+def test_the_key_of_a_row_that_was_deleted_before_a_truncation_goes_too(
+    spark: SparkSession, settings: Settings, store: ControlStore
+) -> None:
+    live = Live(spark, settings, store, (CHANGES, ORDERS))
+    first = [change("c", 7, 11), change("d", 7, 12), change("c", 8, 13), change("d", 8, 14)]
+    second = [change("t", 0, 20, commit=20), change("c", 9, 31)]
+    for records in (bronze(spark, first), bronze(spark, second, first=10)):
+        live.land(records)
+        with live.following() as query:
+            query.processAllAvailable()
+    buried = read(spark, live.tables.tombstones).select("order_id").collect()
+    assert {row[0] for row in buried} == {7, 8, None}
+    found = forgetting(live).run({"order_id": "7"}, **REASON)
+    assert found.records == 2
+    kept = read(spark, live.tables.tombstones).select("order_id").collect()
+    assert {row[0] for row in kept} == {8, None}
+    assert live.preview().right
+    live.assert_balanced()
 
 
 def tables_of(live: Live) -> list[str]:
