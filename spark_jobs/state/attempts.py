@@ -77,6 +77,11 @@ class RefreshAttempt:
     error: str | None = None
     asked_by: str | None = None
 
+    @property
+    def resumed(self) -> bool:
+        """Whether a killed process had staged its result, so that its seconds are unknown."""
+        return bool((self.actual or {}).get("resumed"))
+
     def as_dict(self) -> JsonObject:
         """As a JSON object."""
         return {

@@ -133,7 +133,9 @@ def timed_step(
         )
         raise
     actual = attempt.actual or {}
-    seconds = {**actual.get("seconds", {}), step: round(perf_counter() - started, 3)}
+    taken: dict[str, float] = actual.get("seconds", {})
+    # A step that is repeated adds to what it took before.
+    seconds = {**taken, step: round(taken.get(step, 0.0) + perf_counter() - started, 3)}
     change: AttemptChange = {} if done is None else {"status": done}
     change["actual"] = {**actual, **facts, "seconds": seconds}
     context.store.update_attempt(attempt.attempt_id, **change)
@@ -184,7 +186,7 @@ def past_refreshes(context: GoldContext, view: str) -> tuple[PastRefresh, ...]:
         actual = attempt.actual or {}
         seconds = actual.get("seconds", {})
         same = attempt.fingerprint == fingerprint
-        if same and {"stage", "publish"} <= seconds.keys():
+        if same and {"stage", "publish"} <= seconds.keys() and not attempt.resumed:
             estimate = attempt.estimate or {}
             found.append(
                 PastRefresh(

@@ -174,10 +174,12 @@ class Refresher:
         attempt = self._attempt(attempt_id, step="stage")
         begins = attempt.status in {AttemptStatus.PLANNED, AttemptStatus.FAILED}
         done = AttemptStatus.STAGED if begins else None
+        there = begins and log.table_version(staging.staged_at(self.context, attempt)) is not None
         with ledger.timed_step(self.context, attempt, "stage", done=done) as facts:
             staged = staging.staged_once(self.context, work_item(attempt))
             facts |= {"rows": staged.rows, "bytes": staged.bytes, "counted": staged.counted}
-            facts["engine"] = staged.engine
+            # If a killed process staged it, the seconds here say nothing about the next time.
+            facts |= {"engine": staged.engine, **({"resumed": True} if there else {})}
         failpoint("gold.stage.recorded")
         return staged
 

@@ -19,6 +19,7 @@ from spark_jobs.gold.recover.replay import Replayer
 from spark_jobs.gold.recover.rollback import Rollbacker
 from spark_jobs.gold.refresh import publishing
 from spark_jobs.gold.refresh.again import stage_on_newest
+from spark_jobs.gold.refresh.ledger import past_refreshes
 from spark_jobs.planning.decision import ReasonCode
 from spark_jobs.planning.recompute import Recompute
 from spark_jobs.planning.request import Why, replay_request
@@ -265,3 +266,28 @@ def test_a_rollback_that_fails_after_its_commit_is_done(
         assert rollbacker.run("rollback-1").published_version == 2
         assert context.store.replay("rollback-1").status is ReplayStatus.DONE
         assert context.store.pinned_views().keys() == {"v"}
+
+
+def test_the_seconds_of_a_repeated_step_add_up_and_a_resumed_one_is_no_sample(
+    project: Project,
+) -> None:
+    with project.opened() as refresher:
+        store, attempt = refresher.context.store, refresher.plan("v", tick="t").attempt_id
+        refresher.stage(attempt)
+        before = store.attempt(attempt).actual
+        assert before is not None
+        store.update_attempt(attempt, actual={**before, "seconds": {"stage": 100.0}})
+        refresher.stage(attempt)
+        refresher.audit(attempt)
+        refresher.publish(attempt)
+        samples = past_refreshes(refresher.context, "v")
+        assert [one.seconds > 100 for one in samples] == [True, False]
+    project.append("a", k=[3], x=[30])
+    with project.opened() as refresher:
+        store, attempt = refresher.context.store, refresher.plan("v", tick="t2").attempt_id
+        refresher.stage(attempt)
+        # As a process that was killed right after the write leaves it.
+        store.update_attempt(attempt, status=AttemptStatus.PLANNED, actual={})
+        for step in (refresher.stage, refresher.stage, refresher.audit, refresher.publish):
+            step(attempt)
+        assert past_refreshes(refresher.context, "v") == samples
