@@ -58,10 +58,13 @@ def rollback(
         typer.echo(json.dumps(row.as_dict(), indent=2))
         return
     difference = row.difference or {}
+    deleted, inserted = difference.get("leaving"), difference.get("entering")
+    counts = f"{deleted} rows deleted, {inserted} rows inserted"
+    if deleted is None or inserted is None:
+        counts = f"rows were not counted, for {difference.get('detail')}"
     typer.echo(
         f"{name} has the content of version {target.version} again, as version "
-        f"{row.published_version}: {difference.get('leaving')} rows deleted, "
-        f"{difference.get('entering')} rows inserted."
+        f"{row.published_version}: {counts}."
     )
     typer.echo(
         f"It is pinned there until `tidemark release {name}`, or the form ops__release, unpins it."

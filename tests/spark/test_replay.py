@@ -6,6 +6,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from functools import partial
+from pathlib import Path
 
 import pytest
 
@@ -280,6 +281,21 @@ def back(gold: GoldProject, *, to: int) -> Rollbacker:
     record = rollbacker.begin("daily", target, replay_id="b1", who="ann", why=WHY)
     rollbacker.run(record.replay_id)
     return rollbacker
+
+
+def test_a_damaged_table_can_be_rolled_back_and_computed_again(shop: GoldProject) -> None:
+    def damage() -> None:
+        location = Path(shop.location("gold.daily"))
+        for file in log.files(log.existing_table(str(location))).column("path").to_pylist():
+            (location / file).unlink()
+
+    damage()
+    back(shop, to=0)
+    assert sales(shop) == RIGHT
+    damage()
+    Rollbacker(shop.refresher).release("daily", who="ann")
+    shop.refresh("daily", "t2", force=True)
+    shop.assert_right("daily")
 
 
 def test_the_same_rollback_again_publishes_nothing(shop: GoldProject) -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from spark_jobs.gold.base.context import GoldContext
+from spark_jobs.gold.base.errors import QueryFailedError
 from spark_jobs.gold.base.publications import latest_publication
 from spark_jobs.gold.compute.difference import (
     count_difference,
@@ -13,6 +14,7 @@ from spark_jobs.gold.compute.difference import (
     has_incomparable,
     same_columns,
 )
+from spark_jobs.gold.compute.pinned import query_failures
 from spark_jobs.gold.refresh.staging import (
     last_step_of,
     staged_result,
@@ -22,6 +24,9 @@ from spark_jobs.gold.refresh.staging import (
 from spark_jobs.graph.last_step import Overwrite
 from spark_jobs.planning.work import WorkItem
 from spark_jobs.storage import log, reader
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 _EXAMPLES = 10
 
@@ -81,6 +86,20 @@ def change_report(context: GoldContext, work: WorkItem) -> ChangeReport:
             if change.any
             else (),
         )
+    try:
+        with query_failures(work.view):
+            return _against_all(context, staged, location, same=same)
+    except QueryFailedError:
+        # A damaged table can be replaced nevertheless.
+        return ChangeReport(
+            deleted=None, inserted=None, same_versions=same, detail="its rows cannot be read"
+        )
+
+
+def _against_all(
+    context: GoldContext, staged: DataFrame, location: str, *, same: bool
+) -> ChangeReport:
+    """Compare all rows that are staged with all that are published."""
     published = reader.read(context.spark, location)
     if not same_columns(published, staged):
         return ChangeReport(
