@@ -112,9 +112,11 @@ def resume(
     replay_id: Annotated[str, typer.Argument(help="The replay's id.")],
     as_json: AsJson = False,
 ) -> None:
-    """Continue a replay that was killed or that failed."""
+    """Continue a replay or a rollback that was killed or that failed."""
     from spark_jobs.gold.recover.replay import Replayer
+    from spark_jobs.gold.recover.rollback import Rollbacker
     from spark_jobs.gold.refresh.steps import Refresher
+    from spark_jobs.state.replays import ReplayKind, ReplayStatus
 
     with open_project(context) as project:
         record = project.store.replay(replay_id)
@@ -122,7 +124,11 @@ def resume(
             alone_is_enough(project.settings, form=f"ops__{record.kind}")
         refresher = Refresher(project.settings, project.manifest, project.store)
         with closing(refresher.context):
-            _run(project, Replayer(refresher), replay_id, as_json=as_json)
+            if record.kind is ReplayKind.ROLLBACK and record.status is not ReplayStatus.REJECTED:
+                Rollbacker(refresher).run(replay_id)
+                _tell(project, project.store.replay(replay_id), as_json=as_json)
+            else:
+                _run(project, Replayer(refresher), replay_id, as_json=as_json)
 
 
 @app.command()

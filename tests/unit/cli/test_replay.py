@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 from spark_jobs.cli.approval import SecondPersonNeededError
 from spark_jobs.cli.main import app
 from spark_jobs.gold.base.errors import NothingToReleaseError, ViewUnknownError
+from spark_jobs.gold.recover.rollback import Rollbacker
 from spark_jobs.planning.errors import ReplayRequestError
 from spark_jobs.serving.report.replay_tables import plan_table, progress_table, replays_table
 from spark_jobs.state.attempts import RefreshAttempt
@@ -73,6 +74,19 @@ def shown(table: Table) -> str:
     out = io.StringIO()
     Console(file=out, width=250).print(table)
     return out.getvalue()
+
+
+def test_a_rollback_is_resumed_like_a_replay(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    resumed = []
+    monkeypatch.setattr(Rollbacker, "run", lambda _, replay_id: resumed.append(replay_id))
+    with ControlStore.open(f"sqlite:///{project}/state/control.db") as store:
+        asked = {"views": ["daily"], "version": 3}
+        record = replace(RECORD, replay_id="rollback-1", kind=ReplayKind.ROLLBACK, request=asked)
+        store.begin_replay(record, views=["daily"])
+    assert "rollback-1" in tidemark("replay", "resume", "rollback-1")
+    assert resumed == ["rollback-1"]
 
 
 def test_a_view_after_replay_is_a_dry_run(project: Path) -> None:
