@@ -11,13 +11,14 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from time import perf_counter
 
+from spark_jobs.errors import LakehouseError
 from spark_jobs.gold.base.context import GoldContext
 from spark_jobs.gold.base.errors import (
-    AttemptStateError,
     BaseMovedError,
     RecomputeOvertakenError,
     RecomputeStoppedError,
 )
+from spark_jobs.gold.base.publications import latest_publication
 from spark_jobs.gold.refresh import ledger
 from spark_jobs.gold.refresh.observe import catch_up, estimate, inputs_readable, newest, observe
 from spark_jobs.gold.refresh.publishing import Published
@@ -25,6 +26,7 @@ from spark_jobs.gold.refresh.steps import Refresher
 from spark_jobs.planning.decision import ReasonCode
 from spark_jobs.planning.plan import RefreshPlan
 from spark_jobs.planning.recompute import RECOMPUTE_WORDS, Recompute, plan_recompute
+from spark_jobs.quality.errors import GateBlockedError
 from spark_jobs.state.attempts import AttemptStatus, RefreshAttempt
 from spark_jobs.state.failpoints import failpoint
 from spark_jobs.state.types import utc_now
@@ -75,8 +77,9 @@ class Recomputer:
         attempt_id = self.stage(attempt_id)
         try:
             self._refresher.audit(attempt_id)
-        except AttemptStateError:
-            # The staged result is gone: a live refresh published, and overtook it.
+        except LakehouseError as error:
+            if not self._was_overtaken(attempt_id, error):
+                raise
             attempt = self._overtaken(attempt_id)
             with self._yielding_to_live(attempt):
                 attempt_id = self._stage_again(attempt)
@@ -92,7 +95,9 @@ class Recomputer:
         """
         try:
             self._refresher.stage(attempt_id)
-        except BaseMovedError:
+        except LakehouseError as error:
+            if not self._was_overtaken(attempt_id, error):
+                raise
             attempt = self._overtaken(attempt_id)
             with self._yielding_to_live(attempt):
                 return self._stage_again(attempt)
@@ -164,6 +169,21 @@ class Recomputer:
         except BaseMovedError:
             return None
         return None if published.superseded else published
+
+    def _was_overtaken(self, attempt_id: str, error: LakehouseError) -> bool:
+        """Whether a step failed because a live refresh published first.
+
+        That refresh removes what the attempt has staged, even while files of it are written or
+        read.
+        """
+        if isinstance(error, BaseMovedError | GateBlockedError):
+            return isinstance(error, BaseMovedError)
+        attempt = self._context.store.attempt(attempt_id)
+        latest = latest_publication(self._context.published_at(attempt.view))
+        if latest is None:
+            return False
+        newest = (latest.watermark.epoch, latest.watermark.sequence)
+        return newest > (attempt.epoch, attempt.sequence or 0)
 
     def _overtaken(self, attempt_id: str) -> RefreshAttempt:
         return self._context.store.update_attempt(

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from spark_jobs.gold.base.errors import BaseMovedError, RecomputeStoppedError
+from spark_jobs.gold.base.errors import BaseMovedError, QueryFailedError, RecomputeStoppedError
 from spark_jobs.gold.base.freshness import Freshness, view_status
 from spark_jobs.gold.base.publications import Publication
 from spark_jobs.gold.recover.recompute import Recomputer
@@ -291,3 +291,27 @@ def test_the_seconds_of_a_repeated_step_add_up_and_a_resumed_one_is_no_sample(
         for step in (refresher.stage, refresher.stage, refresher.audit, refresher.publish):
             step(attempt)
         assert past_refreshes(refresher.context, "v") == samples
+
+
+@pytest.mark.parametrize("live", [False, True])
+def test_a_recomputation_whose_files_a_refresh_removes_is_staged_again(
+    project: Project, monkeypatch: pytest.MonkeyPatch, live: bool
+) -> None:
+    with project.opened() as refresher:
+        recomputer, stage = Recomputer(refresher), refresher.stage
+        asked = Recompute(code=ReasonCode.REPLAYED)
+        first = recomputer.plan("v", tick="r1", asked=asked).attempt_id
+
+        def fails(attempt: str) -> object:
+            if attempt != first:
+                return stage(attempt)
+            if live:
+                project.refresh()
+            raise QueryFailedError("v", "[FAILED_READ_FILE.FILE_NOT_EXIST]")
+
+        monkeypatch.setattr(refresher, "stage", fails)
+        if live:
+            assert recomputer.stage(first) != first
+            return
+        with pytest.raises(QueryFailedError):
+            recomputer.stage(first)
