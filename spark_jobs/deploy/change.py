@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, Self
 
 
 class Kind(StrEnum):
@@ -24,6 +24,13 @@ class Action(StrEnum):
     ADDED = "added"
     CHANGED = "changed"
     REMOVED = "removed"
+
+    @classmethod
+    def of(cls, was: bool, now: bool) -> Self:  # noqa: FBT001 - read as a pair
+        """From whether it was declared, and whether it is."""
+        if was and now:
+            return cls.CHANGED
+        return cls.ADDED if now else cls.REMOVED
 
 
 class Category(StrEnum):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from spark_jobs.definitions.vocabulary import RefreshPolicy, SourceFormat
 from spark_jobs.deploy.change import (
@@ -27,6 +27,7 @@ from spark_jobs.deploy.wording import (
     changed_deprecations,
     changed_descriptions,
     changed_layout,
+    older_rows,
 )
 from spark_jobs.graph.manifest import (
     GoldEntry,
@@ -61,7 +62,12 @@ _NOTHING = Reach()
 
 
 def changes(
-    before: Manifest, after: Manifest, *, costs: _Costs, existing: Mapping[str, int]
+    before: Manifest,
+    after: Manifest,
+    *,
+    costs: _Costs,
+    existing: Mapping[str, int],
+    kept: Collection[str] = (),
 ) -> list[Change]:
     """The differences, in the order of the data flow: sources, silver, gold, sinks.
 
@@ -70,9 +76,10 @@ def changes(
         after: the project.
         costs: costs of computing gold views, by name; others are unknown.
         existing: row counts of the tables of new Debezium sources, by source.
+        kept: tables that were removed from the project but still exist.
     """
     return [
-        *_sources(before, after, existing),
+        *_sources(before, after, existing, kept),
         *_silver(before, after),
         *_gold(before, after, costs),
         *_suites(before, after),
@@ -95,7 +102,7 @@ def setting_changes(before: Mapping[str, str], after: Mapping[str, str]) -> list
                 Change(
                     kind=Kind.SETTING,
                     name=key,
-                    action=_action(was is not None, now is not None),
+                    action=Action.of(was is not None, now is not None),
                     category=Category.METADATA,
                     work=(Work.RESTART_PARTS,),
                     details=(f"{was or 'unset'} → {now or 'unset'}",),
@@ -104,18 +111,15 @@ def setting_changes(before: Mapping[str, str], after: Mapping[str, str]) -> list
     return found
 
 
-def _action(was: bool, now: bool) -> Action:  # noqa: FBT001 - read as a pair
-    if was and now:
-        return Action.CHANGED
-    return Action.ADDED if now else Action.REMOVED
-
-
-def _sources(before: Manifest, after: Manifest, existing: Mapping[str, int]) -> Iterator[Change]:
+def _sources(
+    before: Manifest, after: Manifest, existing: Mapping[str, int], kept: Collection[str]
+) -> Iterator[Change]:
     for name in sorted(before.sources.keys() | after.sources.keys()):
         was, now = before.sources.get(name), after.sources.get(name)
         if was is None and now is not None:
             snapshot = bool(captured(before)) and existing.get(name) != 0
-            yield _source_added(now, existing.get(name), snapshot=snapshot)
+            again = str(now.table_name) in kept
+            yield _source_added(now, existing.get(name), snapshot=snapshot, again=again)
         elif was is not None and now is None:
             foreign = not was.format.streamed
             work = (Work.NOTHING,) if foreign else (Work.STOP_STREAM, Work.KEEP)
@@ -125,7 +129,7 @@ def _sources(before: Manifest, after: Manifest, existing: Mapping[str, int]) -> 
             yield _source_changed(was, now, after)
 
 
-def _source_added(source: SourceEntry, rows: int | None, *, snapshot: bool) -> Change:
+def _source_added(source: SourceEntry, rows: int | None, *, snapshot: bool, again: bool) -> Change:
     work: tuple[Work, ...]
     match source.format:
         case SourceFormat.DELTA:
@@ -143,6 +147,9 @@ def _source_added(source: SourceEntry, rows: int | None, *, snapshot: bool) -> C
         details.append(f"topic {source.topic}")
     if rows is not None:
         details.append(f"{rows:,} rows are in {source.table}")
+    if again and source.format is SourceFormat.DEBEZIUM:
+        # A snapshot has the rows that exist, and nobody recorded the deletions.
+        details.append("rows deleted at the source since it was removed stay in silver")
     return _of_source(source, Action.ADDED, Category.NON_BREAKING, work, details=tuple(details))
 
 
@@ -228,7 +235,7 @@ def _silver_changed(
             *difference.words,
             *changed_layout(was, now),
             *reacts,
-            *_older_rows(difference, now),
+            *(older_rows(now) if difference else ()),
         ),
         reached=reached,
     )
@@ -237,12 +244,6 @@ def _silver_changed(
 def _without_rules(source: SourceEntry, entry: SilverEntry) -> str:
     """What a query runs with, except the suite, which is a change of its own."""
     return silver_definition(source, entry.model_copy(update={"suite": None}))
-
-
-def _older_rows(difference: Difference, entry: SilverEntry) -> tuple[str, ...]:
-    if not difference:
-        return ()
-    return (f"rows that are there stay until `tidemark rebuild {entry.table_name}`",)
 
 
 def _of_silver(
@@ -347,7 +348,7 @@ def _suites(before: Manifest, after: Manifest) -> Iterator[Change]:
                 yield Change(
                     kind=Kind.SUITE,
                     name=f"{layer}.{name}",
-                    action=_action(name in was, name in now),
+                    action=Action.of(name in was, name in now),
                     category=Category.METADATA,
                     work=(Work.RESTART_STREAM if restarts else Work.METADATA,),
                     details=(f"the next {'batch' if of_batches else 'refresh'} is checked by it",),
@@ -368,7 +369,7 @@ def _sinks(before: Manifest, after: Manifest) -> Iterator[Change]:
         shown = now or was
         if shown is None or (was and now and _same_delivery(was, now)):
             continue
-        action = _action(was is not None, now is not None)
+        action = Action.of(was is not None, now is not None)
         removed = now is None
         yield Change(
             kind=Kind.SINK,

@@ -94,6 +94,7 @@ class Running:
         unfinished: this or a later deployment that did not finish.
         open_steps: its open steps.
         kept: tables that were removed from the project but still exist.
+        former: the last declarations of those that the project declares again.
     """
 
     deployment: str | None
@@ -102,6 +103,18 @@ class Running:
     unfinished: str | None = None
     open_steps: tuple[Step, ...] = ()
     kept: Mapping[str, str] = field(default_factory=dict)
+    former: Manifest | None = None
+
+    @property
+    def stored(self) -> Manifest:
+        """The manifest with the former declarations: what the stored tables were written by."""
+        if self.former is None:
+            return self.manifest
+        both = {
+            layer: {**getattr(self.former, layer), **getattr(self.manifest, layer)}
+            for layer in ("sources", "silver")
+        }
+        return self.manifest.model_copy(update=both)
 
 
 def plan_change(
@@ -127,7 +140,9 @@ def plan_change(
         contract_breaks: views whose contract may be broken this once.
         today: the day in UTC.
     """
-    found = changes(running.manifest, project, costs=costs, existing=existing)
+    found = changes(
+        running.manifest, project, costs=costs, existing=existing, kept=running.kept.keys()
+    )
     # Without a deployment there are no settings to compare with.
     other = setting_changes(running.settings, settings) if running.deployment else []
     every = (*found, *other)
@@ -137,7 +152,7 @@ def plan_change(
         changes=every,
         steps=steps_of(every, running.manifest, project, carried=running.open_steps),
         problems=(
-            *refusals(running.manifest, project),
+            *refusals(running.stored, project),
             *broken_contracts(running.manifest, project, today=today, allowed=contract_breaks),
             *problems,
         ),

@@ -50,6 +50,11 @@ def changed_deprecations(was: GoldEntry, now: GoldEntry) -> tuple[str, ...]:
     )
 
 
+def older_rows(entry: SilverEntry) -> tuple[str, ...]:
+    """What becomes of the rows of a silver table that is written differently from now on."""
+    return (f"rows that are there stay until `tidemark rebuild {entry.table_name}`",)
+
+
 def _short(value: object) -> str:
     if isinstance(value, tuple):
         return ", ".join(map(str, value)) or "none"

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from spark_jobs.deploy.change import Cost
+from spark_jobs.deploy.environments import entry_of
 from spark_jobs.deploy.kept_settings import kept_settings
 from spark_jobs.deploy.plan import Plan, Running, plan_change
 from spark_jobs.deploy.steps import Step
-from spark_jobs.graph.manifest import Manifest
+from spark_jobs.graph.manifest import Manifest, SilverEntry, SourceEntry
+from spark_jobs.names import TableName
 from spark_jobs.rollout.sources import new_source_facts
 from spark_jobs.settings import Settings
 from spark_jobs.state.attempts import AttemptStatus
@@ -21,6 +23,8 @@ from spark_jobs.storage.lake import Lake, TableLocations
 
 # How many attempts of a view are searched for its last full refresh.
 _REMEMBERED = 20
+# How many deployments are searched for the last declaration of a removed table.
+_SEARCHED = 100
 
 
 @dataclass(frozen=True)
@@ -87,7 +91,31 @@ def running_now(store: ControlStore, project: Manifest) -> Running:
         unfinished=unfinished.deployment_id if unfinished else None,
         open_steps=steps,
         kept=found.kept,
+        former=_former(store, found.kept, project),
     )
+
+
+def _former(store: ControlStore, kept: Collection[str], project: Manifest) -> Manifest | None:
+    """The last declarations of removed tables that still exist and are declared again."""
+    again = {one: entry_of(project, one) for one in map(TableName.parse, kept)}
+    wanted = {one for one, entry in again.items() if isinstance(entry, SourceEntry | SilverEntry)}
+    if not wanted:
+        return None
+    sources: dict[str, SourceEntry] = {}
+    silver: dict[str, SilverEntry] = {}
+    for deployment in store.deployments(limit=_SEARCHED):
+        manifest = Manifest.stored(deployment.manifest) if deployment.in_force else None
+        if manifest is None:
+            continue
+        for table in sorted(wanted):
+            match entry_of(manifest, table):
+                case SourceEntry() as source:
+                    sources[table.name] = source
+                    wanted.discard(table)
+                case SilverEntry() as entry:
+                    silver[table.name] = entry
+                    wanted.discard(table)
+    return Manifest(project=project.project, sources=sources, silver=silver)
 
 
 def costs(

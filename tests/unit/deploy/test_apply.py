@@ -197,6 +197,34 @@ def test_a_view_declared_again_is_no_longer_kept(settings: Settings, store: Cont
     assert store.deployment_in_force().kept == {}
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "what"),
+    [
+        ("topic: clicks", "topic: other", "topic"),
+        ("user_id: BIGINT, page", "user_id: INT, page", "the type of user_id"),
+    ],
+)
+def test_a_table_declared_again_must_fit_what_is_stored(
+    settings: Settings, store: ControlStore, old: str, new: str, what: str
+) -> None:
+    run(settings, store)
+    for file in GONE:
+        (settings.project_dir / file).unlink()
+    run(settings, store)
+    assert set(store.deployment_in_force().kept) == {"bronze.clicks", "silver.clicks"}
+    text = RIGHT["sources/clicks.yml"]
+    write_project(settings.project_dir, {"sources/clicks.yml": text.replace(old, new)})
+    with pytest.raises(ProblemsError) as caught:
+        run(settings, store)
+
+    found = {(one.condition, getattr(one, "what", None)) for one in caught.value.problems}
+    assert ("CHANGE_LOSES_DATA", what) in found
+    # It may continue as it was, and as another table once the old one is dropped.
+    write_project(settings.project_dir, {})
+    run(settings, store)
+    assert store.deployment_in_force().kept == {}
+
+
 def test_a_plan_with_problems_does_nothing(settings: Settings, store: ControlStore) -> None:
     run(settings, store)
     before = (carried(settings), store.number_in_force())

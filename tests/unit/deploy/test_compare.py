@@ -325,6 +325,18 @@ def test_a_change_that_loses_data_is_refused(
     assert all(one.location is not None for one in plan.problems)
 
 
+def test_a_captured_table_declared_again_warns_of_deletions(compiled: Any) -> None:
+    gone = {"sources/orders.yml": None, "sql/silver/orders.sql": None, "sql/gold/spend.sql": None}
+    gone |= dict.fromkeys([*BASE, "expectations/gold/spend.json"])
+    running = Running(
+        deployment="d-2", manifest=compiled(gone), settings={}, kept={"bronze.orders": "2027-01-01"}
+    )
+    plan = plan_change(running, compiled({}), {}, costs={}, existing={}, today=TODAY)
+    [source] = [one for one in plan.changes if one.kind is Kind.SOURCE]
+
+    assert "rows deleted at the source since it was removed stay in silver" in source.details
+
+
 def test_sinks_come_and_go(planned: Any) -> None:
     header = RIGHT["sql/gold/spend.sql"].replace(
         "owner: analytics",
