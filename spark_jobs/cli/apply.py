@@ -58,13 +58,13 @@ def apply(
         print_note(analysis)
         if not as_json:
             console.print(plan_view(planned.plan))
-        if planned.plan.empty:
-            settle(store, planned.plan)
+        if not planned.plan.steps and not planned.plan.problems:
+            if planned.plan.empty:
+                settle(store, planned.plan)
+            else:
+                console.print("Only settings differ: run tidemark stack up --restart.")
             if as_json:
                 typer.echo(json.dumps({"plan": planned.plan.as_dict()}, indent=2))
-            return
-        if not planned.plan.steps and not planned.plan.problems:
-            console.print("Only settings differ: run tidemark stack up --restart.")
             return
         if not planned.plan.problems:
             confirm(planned.plan, yes=yes)

@@ -178,7 +178,9 @@ def test_settings_alone_are_left_to_the_stack(
     monkeypatch.setenv("TIDEMARK_GOLD__CLOCK_SECONDS", "77")
     planned = tidemark(project, "plan", "--json")
     applied = tidemark(project, "apply")
+    answered = tidemark(project, "apply", "--json")
 
+    assert json.loads(answered.stdout)["plan"]["steps"] == []
     assert planned.exit_code == CHANGES
     [change] = json.loads(planned.stdout)["changes"]
     assert (change["name"], change["details"]) == ("gold.clock_seconds", ["unset → 77.0"])
