@@ -27,6 +27,7 @@ from spark_jobs.deploy.wording import (
     changed_deprecations,
     changed_descriptions,
     changed_layout,
+    columns_of_sink,
     older_rows,
 )
 from spark_jobs.graph.manifest import (
@@ -380,6 +381,7 @@ def _sinks(before: Manifest, after: Manifest) -> Iterator[Change]:
             details=(
                 f"{shown.system.value} {shown.target}",
                 *(["delivered rows stay there"] if removed else []),
+                *columns_of_sink(was, now),
             ),
             file=shown.file,
         )

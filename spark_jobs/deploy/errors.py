@@ -27,17 +27,6 @@ class ChangeLosesDataError(LocatedError):
     )
 
 
-class StillReadError(LocatedError):
-    """A removed column is still used outside of SQL."""
-
-    condition = "COLUMN_STILL_READ"
-    name: str
-    columns: Sequence[str]
-    readers: Sequence[str]
-    primary = "{name}: columns {columns} are removed, but {readers} use them"
-    hint = "Keep the columns, or change their readers in the same apply."
-
-
 class ApplyRunningError(LakehouseError):
     """Another apply is running."""
 

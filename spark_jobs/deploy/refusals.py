@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from spark_jobs.definitions.widening import wider
-from spark_jobs.deploy.errors import ChangeLosesDataError, StillReadError
+from spark_jobs.deploy.errors import ChangeLosesDataError
 from spark_jobs.errors import LakehouseError, Location
 from spark_jobs.graph.manifest import Manifest, SilverEntry, SourceEntry
 
@@ -27,7 +27,7 @@ def refusals(before: Manifest, after: Manifest) -> Iterator[LakehouseError]:
     for name in sorted(before.sources.keys() & after.sources.keys()):
         yield from _of_source(before.sources[name], after.sources[name])
     for name in sorted(before.silver.keys() & after.silver.keys()):
-        yield from _of_silver(before.silver[name], after.silver[name], after)
+        yield from _of_silver(before.silver[name], after.silver[name])
 
 
 def _of_source(before: SourceEntry, after: SourceEntry) -> Iterator[LakehouseError]:
@@ -38,26 +38,19 @@ def _of_source(before: SourceEntry, after: SourceEntry) -> Iterator[LakehouseErr
             yield _loses(subject, field, was, now, why, name=after.name, file=after.file)
 
 
-def _of_silver(
-    before: SilverEntry, after: SilverEntry, manifest: Manifest
-) -> Iterator[LakehouseError]:
+def _of_silver(before: SilverEntry, after: SilverEntry) -> Iterator[LakehouseError]:
     name = str(after.table_name)
     for field, why in _SILVER_REASONS.items():
         was, now = getattr(before, field), getattr(after, field)
         if was != now:
             yield _loses(name, field, was, now, why, name=after.name, file=after.file)
-    held = {column.name: column.type for column in before.columns}
+    held = {column.name.lower(): column.type for column in before.columns}
     for column in after.columns:
-        was = held.get(column.name, column.type)
+        was = held.get(column.name.lower(), column.type)
         if was != column.type and not wider(was, column.type):
             what = f"the type of {column.name}"
             why = f"Not all stored values fit into {column.type}."
             yield _loses(name, what, was, column.type, why, name=after.name, file=after.file)
-    gone = held.keys() - {column.name for column in after.columns}
-    sinks = [one for one in manifest.sinks.values() if one.table == name]
-    using = [f"sink {one.name}" for one in sinks if gone & set(one.columns)]
-    if using:
-        yield StillReadError(name, sorted(gone), using, location=Location(after.file))
 
 
 def _loses(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from spark_jobs.graph.manifest import GoldEntry, SilverEntry
+from spark_jobs.graph.manifest import GoldEntry, SilverEntry, SinkEntry
 
 
 def changed_attributes(was: object, now: object, names: tuple[str, ...]) -> tuple[str, ...]:
@@ -53,6 +53,13 @@ def changed_deprecations(was: GoldEntry, now: GoldEntry) -> tuple[str, ...]:
 def older_rows(entry: SilverEntry) -> tuple[str, ...]:
     """What becomes of the rows of a silver table that is written differently from now on."""
     return (f"rows that are there stay until `tidemark rebuild {entry.table_name}`",)
+
+
+def columns_of_sink(was: SinkEntry | None, now: SinkEntry | None) -> tuple[str, ...]:
+    """What a sink needs if the columns of its table differ."""
+    if was is None or now is None or was.columns == now.columns:
+        return ()
+    return (f"it has other columns, and waits for `tidemark sink rebuild {now.name}`",)
 
 
 def _short(value: object) -> str:

@@ -313,6 +313,12 @@ def test_a_type_of_a_source_restarts_those_that_read_it(planned: Any) -> None:
         ("sources/orders.yml", "keys: [order_id]", "keys: [order_id, user_id]", "keys"),
         ("sources/orders.yml", "DECIMAL(12,2)", "DECIMAL(10,2)", "the type of amount"),
         ("sql/silver/orders.sql", "Orders.", "Orders.\nstored_as_scd_type: 2", "apply"),
+        (
+            "sql/silver/orders.sql",
+            "amount, created_at",
+            "CAST(amount AS DECIMAL(10,2)) AS Amount, created_at",
+            "the type of Amount",
+        ),
     ],
 )
 def test_a_change_that_loses_data_is_refused(
@@ -348,6 +354,19 @@ def test_sinks_come_and_go(planned: Any) -> None:
     assert [(one.kind, one.work) for one in added.changes] == [(Kind.SINK, (Work.DELIVER,))]
     assert [(one.kind, one.work) for one in removed.changes] == [(Kind.SINK, (Work.STOP_STREAM,))]
     assert removed.asks
+
+
+def test_a_sink_whose_columns_change_waits_for_a_rebuild(planned: Any) -> None:
+    file = "sql/gold/spend.sql"
+    view = RIGHT[file].replace(
+        "owner: analytics",
+        "owner: analytics\nsinks: [{kafka: {topic: gold.spend, keys: [user_id]}}]",
+    )
+    more = view.replace("AS spend", "AS spend, COUNT(*) AS orders")
+    for now, was in ((more, view), (view, more)):
+        plan = planned({file: now}, {file: was})
+        [sink] = [one for one in plan.changes if one.kind is Kind.SINK]
+        assert any(f"tidemark sink rebuild {sink.name}" in detail for detail in sink.details)
 
 
 def test_a_suite_computes_nothing(planned: Any) -> None:
