@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
+from spark_jobs.names import Layer
 from spark_jobs.serving.cleanup.clustering import cluster_tables
 from spark_jobs.serving.cleanup.expiry import expire_tables, expired_words
 from spark_jobs.serving.cleanup.logs import PastLog, past_log
@@ -153,7 +154,7 @@ def run_maintenance(
             # Only the current version of helper tables is read, and never their change feed.
             mine = needs[name] if table == name else []
             files = None if logs else _clean(table, location, mine, limits, now=now)
-            past = _clean_log(location, mine, limits)
+            past = _clean_log(table, location, mine, limits)
             cleaned = files or Cleaned(table, 0)
             cleaned = replace(cleaned, entries=len(past.paths), why=cleaned.why or past.why)
             if files is not None or past != PastLog():
@@ -237,11 +238,20 @@ def _clean(
     return Cleaned(table, len(stored), len(past), freed, why=kept.why)
 
 
-def _clean_log(location: str, needs: list[Need], limits: _Limits) -> PastLog:
+def _clean_log(table: str, location: str, needs: list[Need], limits: _Limits) -> PastLog:
     """Remove unneeded files of a table's log."""
+    from spark_jobs.gold.base.publications import latest_publication
     from spark_jobs.storage import cleaning
 
-    past = past_log(location, needs, retained=limits.retained, most=limits.versions)
+    view = table.startswith(f"{Layer.GOLD}.")
+    publication = latest_publication(location) if view else None
+    past = past_log(
+        location,
+        needs,
+        retained=limits.retained,
+        most=limits.versions,
+        published=None if publication is None else publication.version,
+    )
     if not limits.dry_run:
         cleaning.remove_files(location, past.paths)
     return past

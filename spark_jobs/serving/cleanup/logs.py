@@ -22,7 +22,14 @@ class PastLog:
     why: str = ""
 
 
-def past_log(location: str, needs: Sequence[Need], *, retained: datetime, most: int) -> PastLog:
+def past_log(
+    location: str,
+    needs: Sequence[Need],
+    *,
+    retained: datetime,
+    most: int,
+    published: int | None = None,
+) -> PastLog:
     """Files of a log that only versions before the oldest needed one use.
 
     Needed are the versions within the retention, but at most the newest ``most``, and in any case
@@ -33,6 +40,8 @@ def past_log(location: str, needs: Sequence[Need], *, retained: datetime, most: 
         needs: needs of this table.
         retained: start of the retention.
         most: number of versions that stay readable without a reader that needs them.
+        published: version of a view's newest publication. Its commit stays, also behind later
+            compactions: only there are the versions of the inputs.
     """
     from spark_jobs.storage import log
     from spark_jobs.storage.log_files import past_entries
@@ -42,6 +51,8 @@ def past_log(location: str, needs: Sequence[Need], *, retained: datetime, most: 
         return PastLog()
     within = _version_at(location, retained, newest=newest.version)
     oldest, why = max(within, newest.version - most), ""
+    if published is not None:
+        oldest = min(oldest, published)
     older = [one for one in needs if one.version < oldest]
     for need in open_needs(location, older, newest.table_id):
         if need.version < oldest:

@@ -14,6 +14,7 @@ from deltalake import CommitProperties, DeltaTable, write_deltalake
 from typer.testing import CliRunner
 
 from spark_jobs.cli.main import app
+from spark_jobs.gold.base.publications import latest_publication
 from spark_jobs.names import TableName, TableVersion
 from spark_jobs.planning.vector import VersionVector
 from spark_jobs.planning.watermark import Watermark
@@ -340,3 +341,28 @@ def test_commits_older_than_the_retention_leave_the_log(
         f"{version:020}.json" for version in (10, 11, 12)
     ]
     assert DeltaTable(at).to_pyarrow_table().num_rows == 13
+
+
+def test_the_newest_publication_stays_in_the_log_of_a_view(
+    project: Path, lake: Path, store: ControlStore
+) -> None:
+    """It holds the versions of the inputs, without which the view counts as never published."""
+    at = lake / "gold/spend"
+    orders = table(lake / "silver/orders", days=0)
+    for number in range(4):
+        write_deltalake(at, pa.table({"user_id": [number]}), mode="append")
+    publish(at, orders)
+    # As after a compaction.
+    DeltaTable(at).alter.set_table_properties({"delta.checkpointInterval": "1000000"})
+    DeltaTable(at).create_checkpoint()
+    age(str(at), 8)
+    assert row(maintain(project), "gold.spend")["entries"] == 0
+    assert f"{4:020}.json" in entries(at)
+    publish(at, orders)
+    DeltaTable(at).create_checkpoint()
+    age(str(at), 8)
+    assert row(maintain(project), "gold.spend")["entries"] > 0
+    assert [name for name in entries(at) if name.endswith(".json")] == [f"{6:020}.json"]
+    found = latest_publication(str(at))
+    assert found is not None
+    assert found.watermark.vector.versions[ORDERS] == orders
