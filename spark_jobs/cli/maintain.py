@@ -258,7 +258,10 @@ def _clean_log(table: str, location: str, needs: list[Need], limits: _Limits) ->
 
 
 def _expire_staged(project: OpenProject, *, dry_run: bool, now: datetime) -> Iterator[Cleaned]:
-    """Remove staged results that are older than the configured days."""
+    """Remove staged results that are older than the configured days.
+
+    A refresh that was killed or failed while it wrote has left files without a commit.
+    """
     from spark_jobs.storage import cleaning, log
     from spark_jobs.storage.history import folders, remove_table
     from spark_jobs.storage.lake import Lake
@@ -269,7 +272,8 @@ def _expire_staged(project: OpenProject, *, dry_run: bool, now: datetime) -> Ite
         for attempt in folders(lake.staging(view, "").rstrip("/")):
             location = lake.staging(view, attempt)
             commits = log.commits(location, limit=1)
-            if not commits or commits[0].timestamp >= oldest:
+            at = commits[0].timestamp if commits else cleaning.last_written(location)
+            if at is None or at >= oldest:
                 continue
             stored = cleaning.stored_files(location)
             if not dry_run:

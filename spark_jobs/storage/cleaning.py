@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import datetime
+from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 
 from deltalake.fs import DeltaStorageHandler
@@ -38,6 +39,20 @@ def stored_files(location: str) -> dict[str, int]:
         for one in found
         if one.type is FileType.File and not one.path.startswith(LOG)
     }
+
+
+def last_written(location: str) -> datetime | None:
+    """When a file below a directory was last written, in UTC; None if there is none."""
+    if not remote_location(location):
+        times = []
+        for path in Path(plain_location(location)).rglob("*"):
+            with suppress(FileNotFoundError):
+                if path.is_file():
+                    times.append(datetime.fromtimestamp(path.stat().st_mtime, UTC))
+        return max(times, default=None)
+    files = PyFileSystem(DeltaStorageHandler(location))
+    found = files.get_file_info(FileSelector("", recursive=True, allow_not_found=True))
+    return max((one.mtime for one in found if one.mtime is not None), default=None)
 
 
 def past_files(location: str, *, since: datetime, now: datetime) -> frozenset[str]:

@@ -202,6 +202,21 @@ def test_staged_results_expire(project: Path, lake: Path, store: ControlStore) -
     assert [one.name for one in (lake / "_staging/spend").iterdir()] == ["young"]
 
 
+def test_files_of_a_refresh_that_never_committed_expire(
+    project: Path, lake: Path, store: ControlStore
+) -> None:
+    for attempt, days in (("old", 8), ("young", 1)):
+        place = lake / "_staging/spend" / attempt
+        place.mkdir(parents=True)
+        (place / "part-0.parquet").write_bytes(b"1234")
+        age(str(place), days)
+    (lake / "_staging/spend/begun").mkdir()
+    [gone] = maintain(project)["staged"]
+    assert (gone["table"], gone["files"], gone["bytes"]) == ("_staging/spend/old", 1, 4)
+    left = sorted(one.name for one in (lake / "_staging/spend").iterdir())
+    assert left == ["begun", "young"]
+
+
 def test_a_table_is_named_as_sql_names_it(project: Path, store: ControlStore) -> None:
     with pytest.raises(TableUnknownError) as caught:
         maintain(project, "silver.order")
