@@ -209,7 +209,11 @@ def render_config(
 ) -> str:
     """Supervisord's configuration file; its comments contain the settings of the start."""
     lines = [
-        *(f"; {key}={value}" for key, value in environment.items() if key.startswith("TIDEMARK_")),
+        *(
+            f"; {key}={_on_one_line(value)}"
+            for key, value in environment.items()
+            if key.startswith("TIDEMARK_")
+        ),
         "[unix_http_server]",
         f"file={escaped(supervisor.socket)}",
         "chmod=0600",
@@ -229,6 +233,11 @@ def render_config(
     for part in parts:
         lines += ["", *program_lines(part, supervisor.part_log(part.name))]
     return "\n".join(lines) + "\n"
+
+
+def _on_one_line(value: str) -> str:
+    """A value for a comment, which ends with its line."""
+    return value.replace("\r", "\\r").replace("\n", "\\n")
 
 
 def _settings_in(lines: Iterable[str]) -> Iterator[tuple[str, str]]:

@@ -137,6 +137,15 @@ def test_supervisord_expands_nothing_in_a_command(settings):
     assert section["killasgroup"] == "true"
 
 
+def test_a_setting_of_several_lines_is_no_line_of_the_configuration(tmp_path):
+    (tmp_path / "tidemark.yml").write_text("spark:\n  java_options: |\n    -Da=1\n    [x]\n")
+    settings = load_settings(tmp_path)
+    text = render_config(Supervisor(settings), [], stack_environment(settings))
+    parser = configparser.RawConfigParser(inline_comment_prefixes=(" ;",))
+    parser.read_string(text)
+    assert parser.sections() == ["unix_http_server", "supervisord", "rpcinterface:supervisor"]
+
+
 def test_a_part_with_its_own_account_needs_no_launcher(settings):
     part = Part("own", ("server",), probe=lambda: None, user="postgres")
     text = render_config(Supervisor(settings), [part], {})
