@@ -33,6 +33,7 @@ _FILE = re.compile(r"(?!/)[\w.=/-]+")
 _PATTERN = frozenset("{}[]*?\\")
 # INT96 timestamps would otherwise become nanoseconds, which overflow in 2262.
 INT96_AS_MICROSECONDS = pads.ParquetReadOptions(coerce_int96_timestamp_unit="us")
+_UNWRITTEN_PARTS = ("decimal", "binary")
 _NO_FILE_ROWS = ("__COLLATIONS", "delta.columnMapping")
 
 
@@ -123,7 +124,7 @@ def files_are_rows(table: DeltaTable) -> bool:
 def open_for_adding(location: str) -> DeltaTable | None:
     """The table at its newest version if delta-rs can append rows to it, at any size; else None."""
     table = log.open_to_write(location)
-    addable = table is not None and files_are_rows(table) and _features(table)[1]
+    addable = table is not None and files_are_rows(table) and _written(table)
     return table if addable else None
 
 
@@ -156,7 +157,7 @@ def open_for_rewriting(
 def writable(location: str) -> bool:
     """Whether delta-rs can write to the location: there is no table, or one it supports."""
     table = log.open_to_write(location)
-    return table is None or _features(table)[1]
+    return table is None or _written(table)
 
 
 def has_nanoseconds(table: PlainTable) -> bool:
@@ -175,6 +176,20 @@ def has_nanoseconds(table: PlainTable) -> bool:
             if any(schema.column(at).physical_type == "INT96" for at in range(len(schema))):
                 return True
     return False
+
+
+def _written(table: DeltaTable) -> bool:
+    """Whether delta-rs can write rows to the table, in the form that readers expect.
+
+    It writes the decimal -1.5 of a partition as -1.-5, after which nobody can open the table, and
+    bytes with escapes that no reader decodes.
+    """
+    parted = set(table.metadata().partition_columns)
+    fields = json.loads(table.schema().to_json())["fields"] if parted else []
+    apart = any(
+        one["name"] in parted and str(one["type"]).startswith(_UNWRITTEN_PARTS) for one in fields
+    )
+    return _features(table)[1] and not apart
 
 
 def _features(table: DeltaTable) -> tuple[bool, bool]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+from datetime import date
+from decimal import Decimal
 from pathlib import Path
 from typing import NoReturn
 
@@ -170,6 +173,34 @@ def test_a_table_that_spark_must_write_is_left_to_it(location: str) -> None:
     with pytest.raises(AskedForSparkError):
         writer.append(lacking, location)
     assert DeltaTable(location).version() == 0
+
+
+@pytest.mark.parametrize(
+    ("value", "here"),
+    [
+        (pa.scalar(Decimal("-1.50")), False),
+        (pa.scalar(b"a"), False),
+        (pa.scalar(-1), True),
+        (pa.scalar(date(2026, 1, 31)), True),
+        (pa.scalar("a b/c"), True),
+    ],
+    ids=["decimal", "binary", "whole", "date", "text"],
+)
+def test_partitions_that_delta_rs_writes_wrong_are_left_to_spark(
+    tmp_path: Path, value: pa.Scalar, here: bool
+) -> None:
+    location = str(tmp_path / "t")
+    row = pa.table({"id": [1], "part": pa.array([value.as_py()], value.type)})
+    write_deltalake(location, row.slice(0, 0), partition_by=["part"])
+    kinds = {"id": "bigint", "part": "string"}
+    given = rows_here(row, kinds, no_spark)
+    for write in (
+        lambda: writer.append(given, location),
+        lambda: writer.replace(given, location, metadata={}),
+    ):
+        with nullcontext() if here else pytest.raises(AskedForSparkError):
+            write()
+    assert DeltaTable(location).to_pyarrow_table().to_pylist() == row.to_pylist()[: int(here)]
 
 
 def test_a_column_that_was_added_later_is_null_in_older_files(tmp_path: Path) -> None:
