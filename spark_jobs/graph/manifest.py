@@ -303,6 +303,12 @@ class GoldEntry(_Entry):
         return TableName(Layer.GOLD, self.name)
 
     @property
+    def text_parts(self) -> tuple[str, ...]:
+        """The partition columns with texts."""
+        texts = {one.name for one in self.columns if one.type == "string"}
+        return tuple(one for one in self.partition_by if one in texts)
+
+    @property
     def due(self) -> str:
         """Its schedule in a few words; empty if it has none."""
         if self.schedule is not None:

@@ -137,6 +137,21 @@ def _length(columns: _Columns, _: int, *, column: str, value: int) -> bool | Non
     return all(len(one) == value for one in columns[column] if one is not None)
 
 
+def _lengths_between(
+    columns: _Columns,
+    _: int,
+    *,
+    column: str,
+    min_value: int | None = None,
+    max_value: int | None = None,
+) -> bool | None:
+    lengths = [len(one) for one in columns[column] if one is not None]
+    return all(
+        (min_value is None or min_value <= one) and (max_value is None or one <= max_value)
+        for one in lengths
+    )
+
+
 def _matches(columns: _Columns, _: int, *, column: str, regex: str) -> bool | None:
     if not _PATTERN.fullmatch(regex):
         return None
@@ -157,6 +172,7 @@ _CHECKS: Final[Mapping[str, Callable[..., bool | None]]] = {
     "expect_column_values_to_be_between": _between,
     "expect_column_pair_values_a_to_be_greater_than_b": _greater,
     "expect_column_values_to_be_in_set": _in_set,
+    "expect_column_value_lengths_to_be_between": _lengths_between,
     "expect_column_value_lengths_to_equal": _length,
     "expect_column_values_to_match_regex": _matches,
     "expect_table_row_count_to_be_between": _row_count,

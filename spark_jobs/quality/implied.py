@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 from typing import Any, Final
 
+from spark_jobs.definitions.batch_rules import LENGTHS_BETWEEN
 from spark_jobs.definitions.vocabulary import Severity
 from spark_jobs.quality.verdict import JsonObject
 
@@ -29,6 +30,7 @@ def with_implied(
     *,
     view: str,
     grain: Sequence[str] = (),
+    text_parts: Sequence[str] = (),
     earlier_rows: Sequence[int] = (),
 ) -> JsonObject | None:
     """A suite in Great Expectations' format, with the implied expectations appended.
@@ -41,6 +43,7 @@ def with_implied(
         view: name for a suite of implied expectations only.
         grain: declared unique key. Two rows with the same values are an error; a NULL may be
             intended, so it is only a warning.
+        text_parts: partition columns of texts, where Delta stores an empty text as NULL.
         earlier_rows: row counts of earlier publications of the definition; () if they do not
             predict the next.
 
@@ -48,13 +51,16 @@ def with_implied(
         None if there is nothing to check.
     """
     written = list((suite or {}).get("expectations") or ())
-    found = [one for one in _implied(grain, earlier_rows) if not _is_written(one, written)]
+    implied = _implied(grain, text_parts, earlier_rows)
+    found = [one for one in implied if not _is_written(one, written)]
     if not found:
         return None if suite is None else dict(suite)
     return {"name": view, **(suite or {}), "expectations": [*written, *found]}
 
 
-def _implied(grain: Sequence[str], earlier_rows: Sequence[int]) -> Iterator[JsonObject]:
+def _implied(
+    grain: Sequence[str], text_parts: Sequence[str], earlier_rows: Sequence[int]
+) -> Iterator[JsonObject]:
     if len(grain) == 1:
         yield _expectation(UNIQUE, {"column": grain[0]}, "It is the declared grain.")
     elif grain:
@@ -63,6 +69,9 @@ def _implied(grain: Sequence[str], earlier_rows: Sequence[int]) -> Iterator[Json
     for column in grain:
         words = "It is a part of the declared grain."
         yield _expectation(NOT_NULL, {"column": column}, words, severity=Severity.WARNING)
+    for column in text_parts:
+        words = "Delta stores an empty text of a partition as NULL."
+        yield _expectation(LENGTHS_BETWEEN, {"column": column, "min_value": 1}, words)
     if len(earlier_rows) >= FEWEST_PUBLICATIONS:
         usual = median(earlier_rows)
         if usual >= FEWEST_ROWS:

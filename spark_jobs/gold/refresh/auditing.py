@@ -94,7 +94,13 @@ def _suite_of(context: GoldContext, view: str) -> dict[str, Any] | None:
     entry = context.entry(view)
     # A view over CURRENT_TIMESTAMP loses rows as time passes.
     earlier = () if entry.reads_clock else past_row_counts(context, view)
-    return with_implied(entry.suite, view=view, grain=entry.grain, earlier_rows=earlier)
+    return with_implied(
+        entry.suite,
+        view=view,
+        grain=entry.grain,
+        text_parts=entry.text_parts,
+        earlier_rows=earlier,
+    )
 
 
 def _with_types(verdict: Verdict, entry: GoldEntry, location: str) -> Verdict:

@@ -99,7 +99,10 @@ def _gold(found: Dictionary, entry: GoldEntry, text: str, sample: Sample | None)
     yield markup.section("Columns", _columns(entry.columns, never=never_null(entry.suite)))
     yield _lineage(found, entry)
     yield refreshing(found, entry, text)
-    yield checks(with_implied(entry.suite, view=entry.name, grain=entry.grain))
+    implied = with_implied(
+        entry.suite, view=entry.name, grain=entry.grain, text_parts=entry.text_parts
+    )
+    yield checks(implied)
     yield markup.section("SQL", markup.fenced(entry.sql.strip(), "sql"))
     if sample is not None:
         yield markup.section("Some rows", sample.words, sample.table)

@@ -2,8 +2,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
+from spark_jobs.definitions.batch_rules import LENGTHS_BETWEEN
+from spark_jobs.quality.here import NotCertainError, audit_here
 from spark_jobs.quality.implied import NOT_NULL, ROW_COUNT, UNIQUE, UNIQUE_TOGETHER, with_implied
 
 OWN = {"type": "expect_column_to_exist", "kwargs": {"column": "day"}}
@@ -32,6 +35,15 @@ def test_a_grain_is_unique_and_a_null_in_it_is_reported() -> None:
     assert two["name"] == "v"
     assert kinds(two) == [(UNIQUE_TOGETHER, "critical"), *[(NOT_NULL, "warning")] * 2]
     assert two["expectations"][0]["kwargs"] == {"column_list": ["day", "country"]}
+
+
+def test_an_empty_text_in_a_partition_column_blocks() -> None:
+    suite = with_implied(None, view="v", text_parts=["country"])
+    assert kinds(suite) == [(LENGTHS_BETWEEN, "critical")]
+    # Only the gate may block.
+    with pytest.raises(NotCertainError):
+        audit_here(pa.table({"country": ["DE", ""]}), suite, table="gold.v")
+    assert not audit_here(pa.table({"country": ["DE", None]}), suite, table="gold.v").failed
 
 
 def test_explicit_values_of_a_suite_are_kept() -> None:
