@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -134,7 +135,9 @@ def next_of_plan(planned: dict[str, Any], *, approve: str, begin: str) -> str | 
 
 
 def begin_replay(asked: dict[str, Any], context: Context) -> list[str]:
-    """Record the replay; returns the names of its views.
+    """Record the replay; returns the names of its views: those that the plan showed.
+
+    Some of them may no longer be stale when somebody approves, and others may have become so.
 
     Args:
         asked: from ``validate_replay``.
@@ -142,8 +145,11 @@ def begin_replay(asked: dict[str, Any], context: Context) -> list[str]:
     """
     from spark_jobs.planning.request import Why
 
+    request, planned = _request(asked), context["ti"].xcom_pull(task_ids="plan")
+    if planned is not None:
+        request = replace(request, views=tuple(planned["views"]), only_stale=False)
     with replayer() as replays:
-        plan = replays.plan(_request(asked))
+        plan = replays.plan(request)
         record = replays.begin(
             plan,
             replay_id=replay_id(context),

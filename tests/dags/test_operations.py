@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -27,6 +28,7 @@ from spark_jobs.orchestration.errors import SamePersonError
 from spark_jobs.orchestration.operations import operations_dags
 from spark_jobs.orchestration.task_options import CONTROL
 from spark_jobs.planning.errors import ReplayRequestError
+from spark_jobs.planning.request import ReplayRequest
 from spark_jobs.quality.verdict import ExpectationResult, Verdict
 from spark_jobs.sections import Pools
 from spark_jobs.settings import load_settings
@@ -208,6 +210,27 @@ def test_the_form_refuses_what_its_lists_do_not_name(project, wrong: dict[str, A
 )
 def test_a_replay_above_the_limit_needs_approval(planned: dict[str, Any], task: str | None) -> None:
     assert replay_steps.next_of_plan(planned, approve="approve", begin="begin") == task
+
+
+def test_a_replay_has_the_views_that_were_approved(monkeypatch) -> None:
+    asked = {
+        "request": ReplayRequest(views=("a", "b"), only_stale=True).as_dict(),
+        "reason": REASON,
+        "ticket": None,
+    }
+    context = asked_by("oncall", ANSWER)
+    pulled = {"approve": ANSWER, "plan": {"views": ["a"]}}
+    context["ti"].xcom_pull = lambda *, task_ids: pulled.get(task_ids)
+    planned: list[ReplayRequest] = []
+    replays = SimpleNamespace(
+        plan=planned.append,
+        begin=lambda _, **named: SimpleNamespace(**named),
+        views=lambda _: [SimpleNamespace(view=one) for one in planned[0].views],
+    )
+    monkeypatch.setattr(replay_steps, "replayer", lambda: nullcontext(replays))
+    # While it waited, a live refresh may have reached "a", and "b" may have become stale.
+    assert replay_steps.begin_replay(asked, context) == ["a"]
+    assert planned == [ReplayRequest(views=("a",))]
 
 
 def test_a_rejection_is_recorded_and_red(project) -> None:
