@@ -151,6 +151,25 @@ class DataLossError(RefusedError):
     hint = "Compare the topic with the bronze table: tidemark reconcile."
 
 
+class RecordUnreadableError(RefusedError):
+    """A record has a Kafka timestamp that Spark cannot hold."""
+
+    condition = "RECORD_UNREADABLE"
+    topic: str
+    offsets: Mapping[int, int]
+    primary = "Spark cannot read a record of topic {topic!r}"
+    detail = "Its Kafka timestamp is beyond the year 294,000. It comes at or after {next_offsets}."
+    hint = (
+        "Its producer probably sends nanoseconds: correct it, and set the topic's "
+        "message.timestamp.after.max.ms. Then delete the records up to the unreadable one with "
+        "kafka-delete-records.sh, and continue: tidemark source resume SOURCE --let-pass"
+    )
+
+    @property
+    def next_offsets(self) -> str:
+        return positions(self.offsets)
+
+
 _RESUME = (
     "Restore that directory from a backup, or let the source continue from its bronze "
     "table: tidemark source resume {source}"

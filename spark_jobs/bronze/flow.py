@@ -14,6 +14,7 @@ from spark_jobs.bronze.errors import (
     CheckpointDamagedError,
     CheckpointLostError,
     DataLossError,
+    RecordUnreadableError,
     positions,
 )
 from spark_jobs.bronze.guard import check_topic
@@ -54,6 +55,8 @@ from spark_jobs.storage.writer import add_columns
 # Limits of a client on a silent connection: of the consumers, which occupy tasks meanwhile, and of
 # the driver's client, which asks for the newest offsets. Kafka's defaults are 30 and 60 seconds.
 REQUEST_SECONDS, CALL_SECONDS = 10, 20
+# What Spark says if a timestamp in milliseconds does not fit into a number of microseconds.
+_TIME_TOO_FAR = "long overflow"
 
 
 @dataclass(frozen=True)
@@ -147,6 +150,8 @@ class BronzeFlow:
         except LakehouseError as found:
             return found
         text = str(error)
+        if _TIME_TOO_FAR in text:
+            return RecordUnreadableError(self.topic, self._read_to(self.checkpoint))
         lost = "DATA_LOSS" in text or "failOnDataLoss" in text
         return DataLossError(self.topic, text.strip().splitlines()[0]) if lost else None
 
@@ -205,9 +210,7 @@ class BronzeFlow:
     def _check(self) -> TopicFacts:
         checkpoint = self.checkpoint
         self._check_checkpoint(checkpoint)
-        committed = last_committed(checkpoint)
-        offsets = committed.offsets.get(self.topic, {}) if committed else {}
-        read_to = {int(partition): int(offset) for partition, offset in offsets.items()}
+        read_to = self._read_to(checkpoint)
         facts = self.topics.facts(self.topic)
         check_topic(facts, self._known_id(), read_to=read_to)
         if read_to:
@@ -248,6 +251,12 @@ class BronzeFlow:
                 problem = f"{checkpoint} ends at batch {planned}, the table at batch {written}"
         if problem is not None:
             raise CheckpointDamagedError(self.source.name, problem)
+
+    def _read_to(self, checkpoint: str) -> dict[int, int]:
+        """The next offset to read, by partition."""
+        committed = last_committed(checkpoint)
+        offsets = committed.offsets.get(self.topic, {}) if committed else {}
+        return {int(partition): int(offset) for partition, offset in offsets.items()}
 
     def _known_id(self) -> str | None:
         return known_id(self.checkpoint)

@@ -17,6 +17,7 @@ from spark_jobs.bronze import flow as flows
 from spark_jobs.bronze.errors import (
     CheckpointDamagedError,
     CheckpointLostError,
+    RecordUnreadableError,
     TopicRecreatedError,
 )
 from spark_jobs.bronze.flow import BronzeFlow
@@ -179,3 +180,15 @@ def test_a_topic_that_was_created_again_before_any_record_came_can_be_resumed(
     world.facts_of_topic = replace(world.facts_of_topic, topic_id="C")
     with pytest.raises(TopicRecreatedError):
         world.flow.start_after_table()
+
+
+def test_a_time_that_spark_cannot_hold_is_named(world: World) -> None:
+    world.sent(*range(20))
+    world.landed(0, *range(10))
+    world.committed(0, 10)
+    text = "[STREAM_FAILED] Query terminated\njava.lang.ArithmeticException: long overflow"
+    found = world.flow.diagnose(RuntimeError(text))
+    assert isinstance(found, RecordUnreadableError)
+    assert found.offsets == {0: 10}
+    assert "'t'" in found.primary
+    assert world.flow.diagnose(RuntimeError("something else")) is None
