@@ -173,6 +173,6 @@ def _changes(passes: Column, *, source: SourceEntry, entry: SilverEntry) -> dict
 def _sequence(source: SourceEntry, entry: SilverEntry) -> Column:
     if not entry.sequence_by:
         return sf.col(SEQUENCE)
-    types = {column.name: column.type for column in source.columns}
-    kind = types.get(entry.sequence_by, "bigint")
+    types = {column.name.lower(): column.type for column in source.columns}
+    kind = types.get(entry.sequence_by.lower(), "bigint")
     return declared_sequence(sf.expr(entry.sequence_by), kind, commit=sf.col(SEQUENCE))

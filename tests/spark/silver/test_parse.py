@@ -20,10 +20,20 @@ from spark_jobs.access.secrets import DEBEZIUM_PLACEHOLDER
 from spark_jobs.definitions.vocabulary import SourceFormat
 from spark_jobs.graph.manifest import Column, SourceEntry
 from spark_jobs.silver.parse.documents import LAST
+from spark_jobs.silver.parse.row_steps import row_steps
 from spark_jobs.silver.parse.sequence import declared_sequence
 from spark_jobs.silver.parse.shapes import SHAPE, Kind, read_shape
 from spark_jobs.silver.parse.typed import IMAGE, typed_records
-from tests.spark.silver.world import CHANGES, EVENTS, Record, bronze, change, columns, event
+from tests.spark.silver.world import (
+    CHANGES,
+    EVENTS,
+    ORDERS,
+    Record,
+    bronze,
+    change,
+    columns,
+    event,
+)
 
 # What is compared is what a pipeline computes: Spark compiles it.
 pytestmark = pytest.mark.usefixtures("compiled")
@@ -515,6 +525,24 @@ def test_a_declared_sequence_sorts_as_its_values(spark: SparkSession) -> None:
         found = [row[0] for row in frame.select(declared).collect()]
         assert found == sorted(set(found)), kind
         assert {len(one) for one in found} == {22}
+
+
+def test_a_sequence_column_is_found_in_any_case(spark: SparkSession) -> None:
+    """Otherwise the time would be cut to seconds, and the commit order would decide."""
+    times = columns(order_id="bigint", status="timestamp")
+    source = CHANGES.model_copy(update={"columns": times})
+    entry = ORDERS.model_copy(
+        update={
+            "projection": "SELECT o.order_id, o.status FROM source AS o",
+            "columns": times,
+            "sequence_by": "Status",
+        }
+    )
+    first = change("u", 1, 300, status="2024-02-29T12:34:56.5Z")
+    second = change("u", 1, 200, status="2024-02-29T12:34:56.6Z")
+    rows = row_steps(source, entry, max_bytes=1000)(bronze(spark, [first, second]))
+    found = [row[0] for row in rows.orderBy("__offset").select("__sequence").collect()]
+    assert found == sorted(found)
 
 
 def test_a_source_table_that_changes_its_shape(spark: SparkSession) -> None:
