@@ -88,10 +88,11 @@ def _floating(text: Column, type_name: str, origin: SourceFormat) -> Column:
             text = sf.when(text == sent, word).otherwise(text)
     # Do not accept Java's type suffixes, as in 1.0d.
     value = sf.when(~text.rlike(r"\d[dDfF]\s*$"), text.try_cast(type_name))
-    if origin is not SourceFormat.JSON:
-        return value
     finite = ~sf.isnan(value) & (sf.abs(value) < sf.lit(float("inf")))
-    return sf.when(finite, value)
+    if origin is SourceFormat.JSON:
+        return sf.when(finite, value)
+    # The cast makes infinity of a number that is too large; infinity itself comes as a word.
+    return sf.when(finite | ~text.rlike(r"\d"), value)
 
 
 def _decimal(text: Column, precision: int, scale: int) -> Column:

@@ -477,6 +477,19 @@ def test_numbers_that_are_none_come_in_the_connectors_words(spark: SparkSession)
         assert [str(row["status"]) for row in rows] == expected
 
 
+@pytest.mark.parametrize(("kind", "largest"), [("float", 38), ("double", 308)])
+def test_a_number_that_is_too_large_is_not_infinite(
+    spark: SparkSession, kind: str, largest: int
+) -> None:
+    """A NUMERIC of the database may be, whatever it is declared as here."""
+    source = CHANGES.model_copy(update={"columns": columns(order_id="bigint", status=kind)})
+    texts = [f"1e{largest}", f"1e{largest + 1}", f"-1e{largest + 1}", "POSITIVE_INFINITY"]
+    rows = typed(spark, [change("u", 1, 200, status=one) for one in texts], source)
+    refused = ("TYPE_MISMATCH", "status")
+    assert [reason(row) for row in rows] == [None, refused, refused, None]
+    assert rows[3]["status"] == float("inf")
+
+
 def test_a_required_column_is_not_asked_of_a_deletion(spark: SparkSession) -> None:
     required = tuple(Column(name=c.name, type=c.type, required=True) for c in CHANGES.columns)
     source = CHANGES.model_copy(update={"columns": required})
