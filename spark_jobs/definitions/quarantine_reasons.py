@@ -21,7 +21,8 @@ class QuarantineReason(StrEnum):
     MALFORMED_JSON = "MALFORMED_JSON"
     # JSON, but an array or a scalar.
     NOT_AN_OBJECT = "NOT_AN_OBJECT"
-    # An object without the operation that every Debezium change has.
+    # An object without the operation that every Debezium change has; or an insert, update or row of
+    # a snapshot with a key, but without the row: the detail is "after".
     NOT_A_CHANGE = "NOT_A_CHANGE"
     UNKNOWN_OPERATION = "UNKNOWN_OPERATION"
     # A change without a Kafka key: its table has no primary key, so the changed row is unknown.

@@ -29,6 +29,7 @@ COMMIT = "__commit"
 _PART, _VALUE = "\x1f", "\x1e"
 _STANDS_IN = "unavailable"
 _LONGEST_VALUE = 64
+_OBJECT = "OBJECT<"
 _KINDS = {
     "BIGINT": "number",
     "DECIMAL": "number",
@@ -99,8 +100,13 @@ def shape(source: SourceEntry, types: Column, *, operation: str, placeholder: st
     update = sf.col(operation) == str(Operation.UPDATE)
     stands_in = sf.when(update, sf.when(reduce(Column.__or__, contained), sf.lit(_STANDS_IN)))
     # The image of a deleted row may have only the key.
-    whole = sf.col(operation).isin(*WRITES) & types.isNotNull()
+    whole = sf.col(operation).isin(*WRITES) & is_object(types)
     return sf.when(whole, sf.concat_ws(_PART, named, stands_in, *unlisted))
+
+
+def is_object(types: Column) -> Column:
+    """Whether a variant is an object, by its ``schema_of_variant``; NULL for NULL."""
+    return sf.startswith(types, sf.lit(_OBJECT))
 
 
 @lru_cache(maxsize=4096)
@@ -124,9 +130,9 @@ def _kind(text: str) -> Kind:
 
 def _fields(schema: str) -> Iterator[tuple[str, str]]:
     """Names and types of an object's own fields."""
-    if not schema.startswith("OBJECT<"):
+    if not schema.startswith(_OBJECT):
         return
-    inside = schema.removeprefix("OBJECT<")[:-1]
+    inside = schema.removeprefix(_OBJECT)[:-1]
     depth, begin, quoted = 0, 0, False
     for at, sign in enumerate(f"{inside},"):
         if sign == "`":

@@ -30,7 +30,7 @@ from spark_jobs.silver.parse.documents import (
 from spark_jobs.silver.parse.exact_numbers import may_be_rounded
 from spark_jobs.silver.parse.nested import Nested, nested
 from spark_jobs.silver.parse.sequence import commit_sequence, commit_time
-from spark_jobs.silver.parse.shapes import SHAPE, WRITES, shape
+from spark_jobs.silver.parse.shapes import SHAPE, WRITES, is_object, shape
 from spark_jobs.silver.parse.unavailable import UNAVAILABLE, is_placeholder, large_columns
 
 OPERATION = "__op"
@@ -210,6 +210,8 @@ def _change_problems(source: SourceEntry) -> list[Column]:
         if column.name in source.keys
     ]
     known = operation.isin(*CHANGES, MESSAGE, TRUNCATE)
+    # The Kafka key alone would make a row of NULLs of it.
+    rowless = operation.isin(*WRITES) & ~sf.coalesce(is_object(sf.col(TYPES)), sf.lit(False))  # noqa: FBT003
     return [
         sf.when(operation.isNull(), problem(QuarantineReason.NOT_A_CHANGE)),
         sf.when(~known, problem(QuarantineReason.UNKNOWN_OPERATION, operation)),
@@ -217,6 +219,7 @@ def _change_problems(source: SourceEntry) -> list[Column]:
             row & sf.col(RAW_COLUMNS["key"]).isNull(), problem(QuarantineReason.KEYLESS_CHANGE)
         ),
         *keyless,
+        sf.when(rowless, problem(QuarantineReason.NOT_A_CHANGE, "after")),
         sf.when(
             row & _other_key(source),
             problem(QuarantineReason.KEY_COLUMNS_DIFFER, sf.array_join(_key_columns(), ", ")),

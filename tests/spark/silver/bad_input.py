@@ -393,6 +393,13 @@ CHANGE_CLASSES: tuple[BadInput, ...] = (
         column="x",
     ),
     rejected("B36", "a document that is not a change", "NOT_A_CHANGE", b'{"order_id": 36}'),
+    rejected(
+        "B36",
+        "an update without its row",
+        "NOT_A_CHANGE",
+        with_fields(change("u", 36, 100), after=None),
+        column="after",
+    ),
     BadInput(
         "B36", "a logical message", (with_fields(change("u", 36, 100), op="m"),), ((IGNORED,),)
     ),

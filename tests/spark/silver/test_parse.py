@@ -558,6 +558,15 @@ def test_a_sequence_column_is_found_in_any_case(spark: SparkSession) -> None:
     assert found == sorted(found)
 
 
+def test_a_row_change_without_its_row_is_no_change(spark: SparkSession) -> None:
+    """The key alone would make a row of NULLs of it."""
+    images: list[Any] = [None, "text", [1]]
+    records = [with_value(change(one, 1, 200), after=image) for one in "cur" for image in images]
+    found = typed(spark, records, CHANGES)
+    assert [reason(row) for row in found] == [("NOT_A_CHANGE", "after")] * 9
+    assert [row[SHAPE] for row in found] == [None] * 9
+
+
 def test_a_source_table_that_changes_its_shape(spark: SparkSession) -> None:
     """Added is ignored, widened fits while the values do, all else says what does not fit."""
     source = CHANGES.model_copy(
