@@ -248,6 +248,9 @@ class Settings(BaseSettings):
         return self.state / "secrets"
 
 
+_VARIABLE = "Write a number, a text, true or false; a date in quotes"
+
+
 def load_settings(project_dir: Path | None = None, **overrides: Any) -> Settings:
     """Read the settings of a project directory.
 
@@ -270,15 +273,15 @@ def load_settings(project_dir: Path | None = None, **overrides: Any) -> Settings
     except (SettingsFileError, UnreadableFileError) as error:
         raise ProblemsError([error]) from error
     except ValidationError as error:
+        told: dict[tuple[str | int, ...], str] = {}
+        for one in error.errors():
+            # A variable has an error for each type that it could have.
+            of_variable = one["loc"][0] == "variables" and len(one["loc"]) > 1
+            words = _VARIABLE if of_variable else one["msg"]
+            told.setdefault(one["loc"][:2] if of_variable else one["loc"], words)
+        places = {key: Location(file_that_sets(chosen, files, key)) for key in told}
         raise ProblemsError(
-            [
-                SettingError(
-                    ".".join(map(str, one["loc"])),
-                    one["msg"],
-                    location=Location(file_that_sets(chosen, files, one["loc"])),
-                )
-                for one in error.errors()
-            ]
+            [SettingError(".".join(map(str, key)), told[key], location=places[key]) for key in told]
         ) from error
     use_object_store(settings)
     return settings

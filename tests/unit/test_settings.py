@@ -77,6 +77,18 @@ def test_a_wrong_value_is_reported_with_its_file(project: Path, profile: str, fi
     assert problem.location.file == file
 
 
+@pytest.mark.parametrize("value", ["2026-01-01", "", "[1, 2]"])
+def test_a_variable_of_another_kind_is_one_problem(project: Path, value: str) -> None:
+    (project / "tidemark.yml").write_text(f"variables:\n  since: {value}\n")
+    with pytest.raises(ProblemsError) as caught:
+        load_settings(project)
+
+    [problem] = caught.value.problems
+    assert problem.key == "variables.since"
+    assert "a date in quotes" in problem.problem
+    assert problem.location.file == "tidemark.yml"
+
+
 @pytest.mark.parametrize("where", ["file", "environment"])
 def test_old_names_are_read_with_a_warning(
     project: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, where: str
