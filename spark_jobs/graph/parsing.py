@@ -246,7 +246,8 @@ def _check_aliases(tokens: list[Token], source: SqlText) -> None:
 def _parse_error(
     error: dict[str, object], tokens: list[Token], source: SqlText
 ) -> SqlSyntaxError | FunctionArgumentsError:
-    text = str(error.get("description") or "it ends too early")
+    told = str(error.get("description") or "it ends too early")
+    text = re.sub(r"<Token .*?, text: (.*?), line: .*?>", r"'\1'", told)
     near = str(error.get("highlight") or "")
     place = _parse_place(error, source)
     needed = re.match(r"Required (?:argument|keyword): '(\w+)' missing for .*?(\w+)['>]*$", text)

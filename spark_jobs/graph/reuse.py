@@ -163,7 +163,8 @@ class Library:
     ) -> str:
         macro = self.macros[used.name]
         place = source.at(tokens[used.first].start)
-        given = list(_arguments(plain_sql(source), tokens, used))
+        texts = _arguments(plain_sql(source), tokens, used)
+        given = [one for one in texts if one.strip()]
         if len(given) != len(macro.parameters):
             raise MacroArgumentsError(
                 macro.name, len(macro.parameters), len(given), macro.parameters, location=place

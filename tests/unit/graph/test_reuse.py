@@ -180,6 +180,13 @@ WRONG = {
         },
         ("MACRO_ARGUMENTS", "sql/gold/v.sql", 6, 20),
     ),
+    "an argument without text": (
+        {
+            "sql__macros__net": "CREATE MACRO net(a, b) AS a - b",
+            "sql__gold__v": "SELECT o.order_id, net(o.amount,) AS n FROM bronze.orders AS o",
+        },
+        ("MACRO_ARGUMENTS", "sql/gold/v.sql", 6, 20),
+    ),
     "a macro that uses itself": (
         {
             "sql__macros__a": "CREATE MACRO a(x) AS b(x)",
@@ -282,3 +289,21 @@ def test_the_example_of_the_page_is_followed_incrementally(tmp_path: Path) -> No
     assert view.maintenance is not None
     assert "o.status = 'paid'" in view.sql
     assert "> 0.5" in view.sql
+
+
+@pytest.mark.parametrize(
+    ("files", "words"),
+    [
+        ({"sql__macros__m": "CREATE MACRO m(a) AS a +"}, "its body is not an expression"),
+        ({"sql__ephemeral__e": "SELECT FROM WHERE"}, "expected table name but got 'WHERE'"),
+    ],
+)
+def test_messages_name_no_classes_of_the_parser(
+    tmp_path: Path, files: dict[str, str], words: str
+) -> None:
+    folder = project(tmp_path, **files, sql__gold__v="SELECT o.order_id FROM bronze.orders AS o")
+    [problem] = problems(folder)
+
+    assert words in problem.primary
+    assert "sqlglot" not in problem.primary
+    assert "Token" not in problem.primary
