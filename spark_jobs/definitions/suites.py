@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from spark_jobs.definitions.checked import checked
-from spark_jobs.definitions.errors import DeclarationSyntaxError
+from spark_jobs.definitions.errors import DeclarationSyntaxError, UnexpectedValueError
 from spark_jobs.definitions.marked import Marked, Places, read_marked
 from spark_jobs.definitions.models import ExpectationFile, SuiteFile
 from spark_jobs.definitions.suite_errors import (
@@ -59,10 +59,13 @@ def read_suite(
 ) -> tuple[SuiteDefinition | None, list[LakehouseError]]:
     """Read one suite; returns it (None if it does not fit the model) and all problems."""
     try:
-        content = json.loads(text)
+        content = json.loads(text, parse_constant=_refused_constant)
     except json.JSONDecodeError as error:
         place = Location(file, error.lineno, error.colno)
         return None, [DeclarationSyntaxError("JSON", error.msg, location=place)]
+    except _ConstantError as error:
+        problem = f"{error} is not a number"
+        return None, [DeclarationSyntaxError("JSON", problem, location=Location(file))]
     except (RecursionError, ValueError) as error:
         deep = isinstance(error, RecursionError)
         problem = "it is nested too deeply" if deep else "a number has too many digits"
@@ -74,6 +77,14 @@ def read_suite(
         return None, problems
     problems += _check(suite, table, marked.places)
     return SuiteDefinition(table, file, content, suite.expectations, marked.places), problems
+
+
+class _ConstantError(ValueError):
+    """NaN or an infinity, which Python reads as JSON."""
+
+
+def _refused_constant(text: str) -> Any:
+    raise _ConstantError(text)
 
 
 def _marked(text: str, file: str, content: Any) -> Marked:
@@ -111,6 +122,10 @@ def _check_expectation(
         if argument not in arguments:
             place = places.of("expectations", at, "kwargs", argument)
             yield UnknownExpectationArgumentError(suite, kind, argument, arguments, location=place)
+        elif (wrong := _no_column(argument, expectation.kwargs[argument])) is not None:
+            place = places.value_of("expectations", at, "kwargs", argument)
+            what = f'suite "{suite}"'
+            yield UnexpectedValueError(what, argument, wrong[0], wrong[1], location=place)
     for argument in known[kind]["required"]:
         if argument not in expectation.kwargs:
             place = places.of("expectations", at, "kwargs")
@@ -133,3 +148,17 @@ def _check_numbers(
                 "Write a finite number, or leave the argument out.",
                 location=places.of("expectations", at, "kwargs", argument),
             )
+
+
+def _no_column(argument: str, value: Any) -> tuple[str, str] | None:
+    """Why a value names no column, and what to write; None if it does, or need not."""
+    if isinstance(value, dict):
+        # A parameter of the suite.
+        return None
+    if argument in COLUMN_ARGUMENTS and not isinstance(value, str):
+        return f"{value!r} is not a name", "Write the name of a column, in quotes."
+    names = value if isinstance(value, list) else [value]
+    listed = isinstance(value, list | None) and all(isinstance(one, str | None) for one in names)
+    if argument in COLUMN_LIST_ARGUMENTS and not listed:
+        return f"{value!r} is not a list of names", 'Write a list of columns: ["a", "b"].'
+    return None

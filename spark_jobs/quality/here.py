@@ -60,15 +60,15 @@ def audit_here(rows: pa.Table, suite: Mapping[str, Any] | None, *, table: str) -
 
 def _holds(declared: DeclaredExpectation, columns: _Columns, rows: int) -> bool | None:
     """Whether an expectation holds; None if that is not known here."""
-    if not set(declared.columns) <= columns.keys():
-        return None
     check = _CHECKS.get(declared.type)
     if check is None:
         return None
     try:
-        return check(columns, rows, **declared.kwargs)
-    except (TypeError, re.error):
-        # Another argument, values that are not comparable, or a pattern that only Java reads.
+        known = set(declared.columns) <= columns.keys()
+        return check(columns, rows, **declared.kwargs) if known else None
+    except (TypeError, ValueError, ArithmeticError, LookupError, re.error):
+        # Another argument, values that are not comparable, or a pattern that only Java reads: the
+        # gate says what is wrong.
         return None
 
 

@@ -819,6 +819,23 @@ CASES = (
         _suite('"column": "user_id"', '"column": "user_id", "mosty": 1'),
     ),
     Case("missing_argument", "MISSING_EXPECTATION_ARGUMENT", _suite('"column": "user_id"', "")),
+    Case("suite_column_by_number", "UNEXPECTED_VALUE", _suite('"user_id"', "1")),
+    Case(
+        "suite_columns_in_a_text",
+        "UNEXPECTED_VALUE",
+        _suite(
+            'expect_column_values_to_not_be_null", "kwargs": {"column": "user_id"}',
+            'expect_compound_columns_to_be_unique", "kwargs": {"column_list": "user_id"}',
+        ),
+    ),
+    Case(
+        "suite_without_a_number",
+        "DECLARATION_SYNTAX",
+        _suite(
+            'values_to_not_be_null", "kwargs": {"column": "user_id"',
+            'values_to_be_between", "kwargs": {"column": "user_id", "min_value": NaN',
+        ),
+    ),
     Case("suite_unknown_column", "UNKNOWN_COLUMN", _suite('"user_id"', '"userid"')),
     Case("suite_severity", "UNEXPECTED_VALUE", _suite('"type"', '"severity": "criticl", "type"')),
     Case("suite_syntax", "DECLARATION_SYNTAX", _suite('"name": "spend",', '"name": "spend"')),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import date
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -28,6 +29,21 @@ def test_an_expectation_holds_fails_or_is_left_to_the_gate(
         return
     verdict = audit_here(ROWS, suite(kind, "info", **kwargs), table="gold.shop")
     assert [one.success for one in verdict.results] == [holds]
+
+
+@pytest.mark.parametrize(
+    ("kind", "kwargs"),
+    [
+        ("column_values_to_not_be_null", {"column": 1}),
+        ("column_values_to_not_be_null", {"column": None}),
+        ("compound_columns_to_be_unique", {"column_list": "name"}),
+        ("column_values_to_be_between", {"column": "price", "min_value": float("nan")}),
+    ],
+)
+def test_arguments_that_make_no_sense_are_left_to_the_gate(kind: str, kwargs: dict[str, Any]):
+    rows = pa.table({"name": ["a"], "price": pa.array([Decimal(1)], pa.decimal128(5, 2))})
+    with pytest.raises(NotCertainError):
+        audit_here(rows, suite(kind, "info", **kwargs), table="gold.shop")
 
 
 def test_a_failure_that_blocks_is_left_to_the_gate():
