@@ -10,6 +10,7 @@ import pytest
 from deltalake import write_deltalake
 
 from spark_jobs.definitions.vocabulary import Severity
+from spark_jobs.gold.base.errors import QueryFailedError
 from spark_jobs.graph.manifest import Manifest
 from spark_jobs.quality.verdict import ExpectationResult, Verdict
 from spark_jobs.serving.project import OpenProject
@@ -75,6 +76,31 @@ def test_refreshes_are_the_ledgers_rows_the_newest_first(project: OpenProject) -
     assert (newest["table_name"], newest["status"]) == ("gold.orders_by_status", "blocked")
     assert (newest["seconds"], newest["rows"]) == (2.5, 3)
     assert newest["started_at"] == NOW + timedelta(minutes=1)
+
+
+def test_an_error_over_personal_data_shows_no_value(project: OpenProject) -> None:
+    said = str(QueryFailedError("v", "[CAST_INVALID_INPUT] The value 'ann@example.org' of ..."))
+    blocked = "2 rules failed [GATE_BLOCKED]"
+    for view in ("user_dashboard", "orders_by_status"):
+        for error in (f"stage: {said}", blocked):
+            project.store.create_attempt(
+                RefreshAttempt(
+                    attempt_id=f"{view} {len(error)}",
+                    view=view,
+                    tick="t",
+                    status=AttemptStatus.FAILED,
+                    epoch=1,
+                    started_at=NOW,
+                    updated_at=NOW,
+                    error=error,
+                )
+            )
+    found: dict[object, set[object]] = {}
+    for row in read(project, "ops.refreshes"):
+        found.setdefault(row["table_name"], set()).add(row["error"])
+    told = "stage: the query of gold view 'v' failed [QUERY_FAILED] (CAST_INVALID_INPUT)"
+    assert found["gold.user_dashboard"] == {told, blocked}
+    assert f"stage: {said}" in found["gold.orders_by_status"]
 
 
 def test_a_verdict_has_a_row_for_each_expectation(project: OpenProject) -> None:
