@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from spark_jobs.gold.base.context import GoldContext
 from spark_jobs.gold.base.errors import QueryFailedError
@@ -24,9 +24,6 @@ from spark_jobs.gold.refresh.staging import (
 from spark_jobs.graph.last_step import Overwrite
 from spark_jobs.planning.work import WorkItem
 from spark_jobs.storage import log, reader
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 _EXAMPLES = 10
 
@@ -65,7 +62,6 @@ class ChangeReport:
 def change_report(context: GoldContext, work: WorkItem) -> ChangeReport:
     """Compare what an attempt staged with the published table, as multisets."""
     location = context.published_at(work.view)
-    staged = staged_rows(context, work)
     if log.table_version(location) is None:
         rows = staged_result(context, work).rows
         return ChangeReport(
@@ -88,7 +84,7 @@ def change_report(context: GoldContext, work: WorkItem) -> ChangeReport:
         )
     try:
         with query_failures(work.view):
-            return _against_all(context, staged, location, same=same)
+            return _against_all(context, work, location, same=same)
     except QueryFailedError:
         # A damaged table can be replaced nevertheless.
         return ChangeReport(
@@ -97,9 +93,10 @@ def change_report(context: GoldContext, work: WorkItem) -> ChangeReport:
 
 
 def _against_all(
-    context: GoldContext, staged: DataFrame, location: str, *, same: bool
+    context: GoldContext, work: WorkItem, location: str, *, same: bool
 ) -> ChangeReport:
     """Compare all rows that are staged with all that are published."""
+    staged = staged_rows(context, work)
     published = reader.read(context.spark, location)
     if not same_columns(published, staged):
         return ChangeReport(
