@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 
@@ -171,12 +171,37 @@ def to_arrow(frame: DataFrame) -> pa.Table:
 
     kinds = {field.name: field.dataType.simpleString() for field in frame.schema.fields}
     # A type parsed from text is nullable at every level.
-    wider = {
-        name: F.col(quoted(name)).cast(kind)
-        for name, kind in kinds.items()
-        if kind.startswith(("struct<", "array<", "map<"))
-    }
+    wider = {name: F.col(quoted(name)).cast(kind) for name, kind in kinds.items() if _nested(kind)}
     return (frame.withColumns(wider) if wider else frame).toArrow()
+
+
+def any_rows(frame: DataFrame) -> pa.Table:
+    """The same for the result of any query: names may repeat, and need quotes within types."""
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415
+    from pyspark.sql.types import StructType  # noqa: PLC0415
+
+    if not any(_nested(field.dataType.simpleString()) for field in frame.schema.fields):
+        return frame.toArrow()
+    own = [f"c{index}" for index in range(len(frame.columns))]
+    kinds = StructType.fromJson(_nullable(frame.schema.jsonValue())).fields
+    columns = [
+        F.col(name).cast(kind.dataType).alias(name) for name, kind in zip(own, kinds, strict=True)
+    ]
+    return frame.toDF(*own).select(*columns).toArrow().rename_columns(frame.columns)
+
+
+def _nullable(schema: Any) -> Any:
+    """A schema in Spark's JSON form, nullable at every level."""
+    if isinstance(schema, list):
+        return [_nullable(one) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    flags = {"nullable", "containsNull", "valueContainsNull"} & schema.keys()
+    return {name: _nullable(value) for name, value in schema.items()} | dict.fromkeys(flags, True)
+
+
+def _nested(kind: str) -> bool:
+    return kind.startswith(("struct<", "array<", "map<"))
 
 
 def from_arrow(

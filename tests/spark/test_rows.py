@@ -15,8 +15,9 @@ from spark_jobs.sinks.rows import RowCodec
 from spark_jobs.storage import log, tables
 from spark_jobs.storage.columns import quoted
 from spark_jobs.storage.delta import CHANGE_FEED
+from spark_jobs.storage.guard import Policy, enforced
 from spark_jobs.storage.reader import arrow_schema, changed_rows, table_rows
-from spark_jobs.storage.rows import from_arrow
+from spark_jobs.storage.rows import any_rows, from_arrow
 
 ROWS = """SELECT * FROM VALUES
 (1L, 'a', 1.50, TIMESTAMP'2024-05-02 12:00:00.123456', TIMESTAMP_NTZ'2024-05-02 12:00:00',
@@ -117,3 +118,20 @@ def test_rows_in_pieces_are_all_given_back(spark: SparkSession, counts: tuple[in
     joined = spark.range(10).toDF("n").join(found, "n")
     plan = joined._jdf.queryExecution().optimizedPlan().toString()
     assert ("Join" in plan) == (sum(counts) > 0)
+
+
+def test_a_null_struct_whose_fields_are_never_null_is_fetched(spark: SparkSession) -> None:
+    text = (
+        "SELECT id, IF(id = 0, NULL, named_struct('a b', 1)) AS s, array(named_struct('x', id)) "
+        "AS s FROM range(2) ORDER BY id"
+    )
+    apart = spark.newSession()
+    with enforced(apart, Policy()):
+        found = any_rows(apart.sql(text))
+    assert found.column_names == ["id", "s", "s"]
+    assert [found.column(at).to_pylist() for at in range(3)] == [
+        [0, 1],
+        [None, {"a b": 1}],
+        [[{"x": 0}], [{"x": 1}]],
+    ]
+    assert any_rows(spark.range(1).selectExpr("id", "id")).num_rows == 1

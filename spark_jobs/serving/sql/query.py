@@ -25,6 +25,7 @@ from spark_jobs.serving.sql.spark_words import query_error
 from spark_jobs.storage import log
 from spark_jobs.storage.guard import AllowedTable, Policy, enforced
 from spark_jobs.storage.lake import TableLocations
+from spark_jobs.storage.rows import any_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -174,7 +175,7 @@ def run_query(
         try:
             with enforced(spark, query.policy):
                 frame = spark.sql(query.sql)
-                rows = (frame.limit(limit + 1) if limit else frame).toArrow()
+                rows = any_rows(frame.limit(limit + 1) if limit else frame)
         # While fetching rows, a session in this process raises Java's own error.
         except (PySparkException, Py4JJavaError) as error:
             if over.is_set():
