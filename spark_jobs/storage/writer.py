@@ -168,14 +168,15 @@ def change(
     """
     count = None if rows.deletes is None or rows.inserts is None else rows.deletes + rows.inserts
     fits = policy.RESULT.fits(rows=count)
-    table = _open_to_change(rows, location) if fits else None
+    spelling = _spelling(location)
+    table = _open_to_change(rows, location, spelling) if fits else None
     if table is None:
         _change_by_spark(rows, location, txn, metadata)
         return
     if seen is None or seen.version != table.version():
         raise TableMovedError(location, f"It is at version {table.version()}, not at {seen}.")
-    deleted = rows.deleted.table if rows.deletes else None
-    inserted = rows.inserted.table if rows.inserts else None
+    deleted = _spelled(rows.deleted.table, spelling) if rows.deletes else None
+    inserted = _spelled(rows.inserted.table, spelling) if rows.inserts else None
     arrow_tables.change(
         table, deleted=deleted, inserted=inserted, step=rows.step, txn=txn, metadata=metadata
     )
@@ -226,12 +227,27 @@ def _open_to_merge(rows: Rows, location: str, how: Merge) -> DeltaTable | None:
     return _with_columns(plain.open_for_rewriting(location, keys), how.columns)
 
 
-def _open_to_change(rows: RowChange, location: str) -> DeltaTable | None:
+def _open_to_change(
+    rows: RowChange, location: str, spelling: Mapping[str, str]
+) -> DeltaTable | None:
     if rows.deletes == 0:
         return plain.open_for_adding(location) if moved(rows.kinds.values()) else None
     return arrow_tables.open_for_change(
-        location, rows.kinds, rows.step, deleted=lambda: rows.deleted.table
+        location,
+        {spelling.get(name.lower(), name): kind for name, kind in rows.kinds.items()},
+        rows.step,
+        deleted=lambda: _spelled(rows.deleted.table, spelling),
     )
+
+
+def _spelling(location: str) -> dict[str, str]:
+    """The table's column names by their lower case; engines do not always keep the case."""
+    return {one.name.lower(): one.name for one in log.schema(location)}
+
+
+def _spelled(rows: pa.Table, spelling: Mapping[str, str]) -> pa.Table:
+    """Rows with the table's spelling of the column names."""
+    return rows.rename_columns([spelling.get(one.lower(), one) for one in rows.column_names])
 
 
 def _reordered(location: str, columns: Sequence[str]) -> bool:

@@ -192,3 +192,22 @@ def test_pieces_that_were_computed_for_another_version_are_not_continued(tmp_pat
         )
         with pytest.raises(BaseMovedError, match="for version 7"):
             write_range(refresher.context, work, rows, staged)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT a.k AS Kk, a.x AS Customer FROM bronze.a AS a",
+        "SELECT a.k AS Kk, COUNT(*) AS Cc FROM bronze.a AS a GROUP BY a.k",
+    ],
+)
+def test_columns_may_have_upper_case_letters(tmp_path: Path, query: str) -> None:
+    """A change is written with the table's spelling, whatever the engine returns."""
+    project = Project(tmp_path, query, a=table(k=[1, 2, 3], x=["a", "b", "c"]))
+    project.refresh()
+    for number, force in enumerate((True, False)):
+        update = {"x": f"'z{number}'", "k": str(10 + number)}
+        DeltaTable(project.data / "a").update(updates=update, predicate="k NOT IN (2, 3)")
+        assert project.refresh(force=force).status is AttemptStatus.PUBLISHED
+        assert 10 + number in {row[0] for row in project.rows()}
+        assert len(project.rows()) == 3
