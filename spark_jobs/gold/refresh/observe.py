@@ -196,7 +196,11 @@ def _observe_input(
         pinned=pinned,
         current=current,
         movement=movement_between(location, before, pinned),
-        rewritten=publication is not None and rewritten(publication, table, location),
+        rewritten=(
+            publication is not None
+            and current is not None
+            and rewritten(publication, table, location)
+        ),
     )
 
 

@@ -214,7 +214,8 @@ def _commit_times(context: GoldContext, work: WorkItem) -> Iterator[tuple[TableN
         # Its rows were computed long ago; a version of that time may have been rewritten since.
         earlier = work.decision.version
         found = publications(context.published_at(work.view))
-        yield from next(one.watermark.committed for one in found if one.version == earlier).items()
+        known = (one.watermark.committed for one in found if one.version == earlier)
+        yield from next(known, {}).items()
         return
     for table, version in work.vector:
         at = log.committed_at(context.locations.of(table), version.version)
