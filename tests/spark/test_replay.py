@@ -349,6 +349,29 @@ def test_duplicates_within_a_range_are_counted(gold: GoldProject) -> None:
     gold.assert_right("daily")
 
 
+def test_personal_values_are_not_in_reports(gold: GoldProject) -> None:
+    gold.append("silver.sales", SALES)
+    query = "SELECT s.day AS day, s.customer AS Customer, s.amount FROM silver.sales AS s"
+    columns = (COLUMNS[0], Column(name="Customer", type="string", pii=True), COLUMNS[2])
+    gold.view("daily", query, inputs=["silver.sales"], columns=columns)
+    gold.refresh("daily", "t1")
+    location = gold.location("gold.daily")
+    mark = latest_publication(location).watermark.as_metadata() | {"sequence": 2, "attempt": "x"}
+    wrong = gold.spark.sql(f"SELECT day, Customer, amount + 1 AS amount FROM delta.`{location}`")
+    tables.overwrite(
+        wrong.selectExpr("day", "Customer", "CAST(amount AS DECIMAL(12, 2)) AS amount"),
+        location,
+        metadata=mark,
+    )
+    examples = gold.verify("daily").examples
+    assert {one["Customer"] for one in examples} == {"***"}, examples
+    assert run(gold).status is ReplayStatus.DONE
+    found = gold.store.replay_view("r1", "daily").difference
+    assert found["leaving"] == found["entering"] == 4
+    assert {one["Customer"] for one in found["examples"]} == {"***"}
+    assert all(one["amount"] != "***" for one in found["examples"])
+
+
 def test_rows_that_left_with_time_leave_after_a_rollback_too(
     gold: GoldProject, monkeypatch: pytest.MonkeyPatch
 ) -> None:

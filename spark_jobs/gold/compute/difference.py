@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from spark_jobs.graph.sql import MASK
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -85,9 +88,23 @@ def count_difference(expected: DataFrame, actual: DataFrame) -> Difference:
 
 
 def differing_rows(
-    expected: DataFrame, actual: DataFrame, *, limit: int
+    expected: DataFrame,
+    actual: DataFrame,
+    *,
+    limit: int,
+    hidden: Collection[str] = frozenset(),
 ) -> tuple[dict[str, str | None], ...]:
-    """Some of the rows that differ, each as {column: text}; the key "" has the signed count."""
+    """Some of the rows that differ.
+
+    Args:
+        expected: a multiset of rows.
+        actual: another one, with as many columns of the same types.
+        limit: the most rows.
+        hidden: columns whose values are masked, in lower case.
+
+    Returns:
+        each row as {column: text}; the key "" has the signed count.
+    """
     from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
     names = expected.columns
@@ -99,16 +116,21 @@ def differing_rows(
     ]
     return tuple(
         {
-            **{name: _plain(row[index]) for index, name in enumerate(names)},
+            **{
+                name: _plain(row[index], hidden=name.lower() in hidden)
+                for index, name in enumerate(names)
+            },
             "": f"{row[len(names)]:+d}",
         }
         for row in rows.select(*texts, _WEIGHT).orderBy(*texts).limit(limit).collect()
     )
 
 
-def _plain(text: str) -> str | None:
+def _plain(text: str, *, hidden: bool) -> str | None:
     """The value in ``{"v":value}`` as text; None where it was NULL and left out."""
     if text == "{}":
         return None
+    if hidden:
+        return MASK
     value = text[len('{"v":') : -1]
     return value[1:-1] if value.startswith('"') else value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +23,7 @@ from spark_jobs.gold.refresh.staging import (
     staged_rows_changed,
 )
 from spark_jobs.graph.last_step import Overwrite
+from spark_jobs.graph.personal import personal_columns
 from spark_jobs.planning.work import WorkItem
 from spark_jobs.storage import log, reader
 
@@ -38,7 +40,8 @@ class ChangeReport:
         inserted: rows that would be inserted, counted likewise.
         same_versions: whether both sides come from the same input versions. Then every differing
             row was wrong before.
-        examples: some rows, each as {column: text}; the key "" has the signed count.
+        examples: some rows, each as {column: text}; the key "" has the signed count. They are
+            stored and logged, so personal values are masked.
         detail: why rows were not counted.
     """
 
@@ -62,6 +65,7 @@ class ChangeReport:
 def change_report(context: GoldContext, work: WorkItem) -> ChangeReport:
     """Compare what an attempt staged with the published table, as multisets."""
     location = context.published_at(work.view)
+    hidden = personal_columns(context.entry(work.view))
     if log.table_version(location) is None:
         rows = staged_result(context, work).rows
         return ChangeReport(
@@ -78,13 +82,13 @@ def change_report(context: GoldContext, work: WorkItem) -> ChangeReport:
             deleted=change.deletes,
             inserted=change.inserts,
             same_versions=same,
-            examples=differing_rows(*(one.frame for one in sides), limit=_EXAMPLES)
+            examples=differing_rows(*(one.frame for one in sides), limit=_EXAMPLES, hidden=hidden)
             if change.any
             else (),
         )
     try:
         with query_failures(work.view):
-            return _against_all(context, work, location, same=same)
+            return _against_all(context, work, location, same=same, hidden=hidden)
     except QueryFailedError:
         # A damaged table can be replaced nevertheless.
         return ChangeReport(
@@ -93,11 +97,15 @@ def change_report(context: GoldContext, work: WorkItem) -> ChangeReport:
 
 
 def _against_all(
-    context: GoldContext, work: WorkItem, location: str, *, same: bool
+    context: GoldContext,
+    work: WorkItem,
+    location: str,
+    *,
+    same: bool,
+    hidden: Collection[str],
 ) -> ChangeReport:
     """Compare all rows that are staged with all that are published."""
-    staged = staged_rows(context, work)
-    published = reader.read(context.spark, location)
+    published, staged = reader.read(context.spark, location), staged_rows(context, work)
     if not same_columns(published, staged):
         return ChangeReport(
             deleted=None, inserted=None, same_versions=same, detail="the columns differ"
@@ -107,7 +115,9 @@ def _against_all(
             deleted=None, inserted=None, same_versions=same, detail="values cannot be compared"
         )
     found = count_difference(published, staged)
-    examples = differing_rows(published, staged, limit=_EXAMPLES) if found else ()
+    examples: tuple[dict[str, str | None], ...] = ()
+    if found:
+        examples = differing_rows(published, staged, limit=_EXAMPLES, hidden=hidden)
     return ChangeReport(
         deleted=found.missing, inserted=found.unexpected, same_versions=same, examples=examples
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from time import perf_counter
@@ -16,6 +16,7 @@ from spark_jobs.gold.compute.pinned import pinned_result, query_failures
 from spark_jobs.gold.verify.sampling import Sample, in_buckets, sample_of
 from spark_jobs.gold.verify.tolerance import close_rows
 from spark_jobs.graph.manifest import GoldEntry
+from spark_jobs.graph.personal import personal_columns
 from spark_jobs.names import passed_keys
 from spark_jobs.planning.vector import VersionVector
 from spark_jobs.state.verifications import VerificationRecord
@@ -54,6 +55,7 @@ class Verification:
         missing: rows of the SQL's result that the table lacks, duplicates counted.
         unexpected: rows of the table that the SQL does not return.
         examples: some differing rows, each as {column: text}; the key "" has the signed count.
+            Personal values are masked.
         largest_difference: largest relative difference of floats that was accepted.
         sample: the buckets that were compared; None if all rows were.
     """
@@ -157,11 +159,17 @@ def _verification(
             return found
         expected = in_buckets(expected, sample.by, sample.differing)
         actual = in_buckets(actual, sample.by, sample.differing)
-    return _compared(found, expected, actual, tolerance=context.settings.gold.float_tolerance)
+    tolerance, hidden = context.settings.gold.float_tolerance, personal_columns(entry)
+    return _compared(found, expected, actual, tolerance=tolerance, hidden=hidden)
 
 
 def _compared(
-    found: Verification, expected: DataFrame, actual: DataFrame, *, tolerance: float
+    found: Verification,
+    expected: DataFrame,
+    actual: DataFrame,
+    *,
+    tolerance: float,
+    hidden: Collection[str],
 ) -> Verification:
     """Compare row by row: exactly, then with the tolerance for floats."""
     difference = count_difference(expected, actual)
@@ -185,7 +193,7 @@ def _compared(
         detail=f"{difference.missing} rows missing, {difference.unexpected} unexpected",
         missing=difference.missing,
         unexpected=difference.unexpected,
-        examples=differing_rows(expected, actual, limit=_EXAMPLES),
+        examples=differing_rows(expected, actual, limit=_EXAMPLES, hidden=hidden),
     )
 
 
