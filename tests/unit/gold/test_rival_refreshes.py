@@ -318,6 +318,6 @@ def test_a_recomputation_whose_files_a_refresh_removes_is_staged_again(
 
 
 def test_an_input_that_is_gone_is_missing(project: Project) -> None:
-    shutil.rmtree(project.data / "a")
-    assert project.refresh().plan.reason.code is ReasonCode.INPUT_MISSING
-    assert project.rows() == [(1, 10)]
+    with project.opened() as refresher:
+        shutil.rmtree(project.data / "a")
+        assert refresher.explain("v").reason.code is ReasonCode.INPUT_MISSING
