@@ -64,6 +64,8 @@ def project_options(
     ] = None,
 ) -> None:
     """Options before the command."""
+    if project is not None and not project.is_dir():
+        raise typer.BadParameter(f"there is no directory {str(project)!r}", param_hint="--project")
     context.obj = project
 
 

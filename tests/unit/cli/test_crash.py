@@ -143,3 +143,16 @@ def test_a_closed_output_pipe_is_not_an_error(project: Path) -> None:
     finally:
         os.close(writing)
     assert (process.returncode, said) == (1, "")
+
+
+@pytest.mark.parametrize("name", ["nowhere", "file"])
+def test_a_project_that_does_not_exist_is_a_mistake_in_the_command_line(
+    tmp_path: Path, name: str
+) -> None:
+    (tmp_path / "file").touch()
+    place = str(tmp_path / name)
+
+    result = CliRunner().invoke(app, ["--project", place, "validate", "--no-spark"])
+
+    assert result.exit_code == 2
+    assert "no directory" in result.output
