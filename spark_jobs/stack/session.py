@@ -27,15 +27,18 @@ class SessionRecord:
         pid: the leader's process id, which is also the session's id.
         started: seconds from the machine's start to the leader's, so that a changed clock
             does not matter.
+        boot: the machine's or the container's run, because its next one gives the same numbers to
+            other processes; "" if it is unknown.
     """
 
     pid: int
     started: float
+    boot: str = ""
 
     @classmethod
     def of(cls, pid: int) -> SessionRecord:
         """The record of a running leader."""
-        return cls(pid, started_after_boot(psutil.Process(pid)))
+        return cls(pid, started_after_boot(psutil.Process(pid)), this_boot())
 
     @classmethod
     def read(cls, path: Path) -> SessionRecord | None:
@@ -53,14 +56,23 @@ class SessionRecord:
 
     def leader_alive(self) -> bool:
         """Whether the recorded process still runs."""
+        if not self.of_this_boot():
+            return False
         with suppress(psutil.Error):
             process = psutil.Process(self.pid)
             same = abs(started_after_boot(process) - self.started) < SAME_START_SECONDS
             return same and process.status() != psutil.STATUS_ZOMBIE
         return False
 
+    def of_this_boot(self) -> bool:
+        """Whether its numbers may mean processes that run now."""
+        now = this_boot()
+        return not (self.boot and now) or self.boot == now
+
     def members(self) -> list[psutil.Process]:
         """The session's live processes; none if the session's id belongs to another program now."""
+        if not self.of_this_boot():
+            return []
         found = []
         for process in psutil.process_iter():
             with suppress(psutil.Error, ProcessLookupError, PermissionError):
@@ -74,6 +86,17 @@ class SessionRecord:
                     return []
                 found.append(process)
         return found
+
+
+def this_boot() -> str:
+    """What no other run of this machine or container has in common; "" if it cannot be read."""
+    with suppress(OSError, IndexError):
+        machine = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        # A container has a first process of its own, but the machine's id. The 20 values after the
+        # command's name end with the start, in clock ticks.
+        first = Path("/proc/1/stat").read_text().rpartition(")")[2].split()[19]
+        return f"{machine}/{first}"
+    return ""
 
 
 def started_after_boot(process: psutil.Process) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -149,3 +150,21 @@ def test_simultaneous_failures_are_reported_together():
     with pytest.raises(ProblemsError) as caught:
         run_steps([Task("a", fail), Task("b", fail)], None, lambda _: None)
     assert len(caught.value.problems) == 2
+
+
+def test_a_record_of_another_boot_or_container_names_no_process_of_this_one(leader, tmp_path):
+    """The session of a daemon, whose first process ends at once, may have the recorded number."""
+    process, child = leader
+    record = SessionRecord.of(process.pid)
+    record.write(tmp_path / "session.json")
+    process.kill()
+    process.wait()
+    told = json.loads((tmp_path / "session.json").read_text())
+    assert [one.pid for one in SessionRecord.read(tmp_path / "session.json").members()] == [child]
+    # A record of an earlier release does not tell.
+    assert [one.pid for one in SessionRecord(told["pid"], told["started"]).members()] == [child]
+    other = SessionRecord(told["pid"], told["started"] - 3600, boot="another")
+    assert not other.leader_alive()
+    assert other.members() == []
+    assert end(other, seconds=0) == []
+    assert psutil.pid_exists(child)
