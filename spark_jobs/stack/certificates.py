@@ -29,6 +29,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from spark_jobs.access.secrets import AUTHORITY, read_secret, secret_path
 from spark_jobs.settings import Settings
+from spark_jobs.stack.errors import AuthorityKeyMissingError
 from spark_jobs.stack.ports import LOOPBACK
 from spark_jobs.stack.secrets import write_secret
 
@@ -49,12 +50,19 @@ def certificate_name(server: str) -> str:
 
 
 def ensure_certificate(settings: Settings, server: str) -> str:
-    """A server's key and certificate as PEM; created if there is no valid one."""
+    """A server's key and certificate as PEM; created if there is no valid one.
+
+    Raises:
+        AuthorityKeyMissingError: there is none, and the authority cannot sign one here.
+    """
     with _one_at_a_time(settings):
         name = certificate_name(server)
         path = secret_path(settings, name)
-        if path.exists() and not secret_path(settings, AUTHORITY_KEY).exists():
-            return read_secret(settings, name)
+        if not secret_path(settings, AUTHORITY_KEY).exists():
+            if path.exists():
+                return read_secret(settings, name)
+            if secret_path(settings, AUTHORITY).exists():
+                raise AuthorityKeyMissingError(path)
         key, authority = _ensure_authority(settings)
         if not path.exists() or not serves(path.read_text(), authority):
             write_secret(settings, name, signed(server, key, authority, days=SERVER_DAYS))

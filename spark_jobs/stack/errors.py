@@ -197,6 +197,19 @@ class KafkaUsersMissingError(LakehouseError):
     hint = "Set security.enabled to false, or use a new state directory: TIDEMARK_STATE_DIR."
 
 
+class AuthorityKeyMissingError(LakehouseError):
+    """A server has no certificate, and the authority that clients trust has no key here."""
+
+    condition = "AUTHORITY_KEY_MISSING"
+    file: Path
+    primary = 'there is no certificate "{file}"'
+    detail = "The authority in tls/ca.pem is managed elsewhere: its key is not in tls/ca.key."
+    hint = (
+        "Put the key and the certificate there, or remove tls/ca.pem and all certificates next to "
+        "it: the stack then makes an authority of its own."
+    )
+
+
 class EndpointSilentError(LakehouseError):
     """The SQL endpoint no longer accepts logins."""
 

@@ -21,6 +21,7 @@ from spark_jobs.stack.certificates import (
     new_authority,
     signed,
 )
+from spark_jobs.stack.errors import AuthorityKeyMissingError
 from spark_jobs.stack.secrets import write_secret
 
 
@@ -93,3 +94,15 @@ def write_own(settings, *, days):
     key = load_pem_private_key(read_secret(settings, AUTHORITY_KEY).encode(), password=None)
     authority = x509.load_pem_x509_certificate(read_secret(settings, AUTHORITY).encode())
     write_secret(settings, certificate_name(KAFKA), signed(KAFKA, key, authority, days=days))
+
+
+def test_an_authority_from_elsewhere_is_not_replaced_by_an_own_one(settings):
+    """A certificate that was forgotten: the authority that clients trust stays as it is."""
+    write_own(settings, days=300)
+    secret_path(settings, AUTHORITY_KEY).unlink()
+    before = {name: read_secret(settings, name) for name in (AUTHORITY, certificate_name(KAFKA))}
+    with pytest.raises(AuthorityKeyMissingError) as caught:
+        ensure_certificate(settings, POSTGRES)
+    assert caught.value.file == secret_path(settings, certificate_name(POSTGRES))
+    assert {name: read_secret(settings, name) for name in before} == before
+    assert not secret_path(settings, AUTHORITY_KEY).exists()
