@@ -27,7 +27,7 @@ from spark_jobs.stack.connector import (
     debezium_secrets,
 )
 from spark_jobs.stack.errors import ConnectorFailedError
-from spark_jobs.stack.java import LOG4J_PROPERTIES, write_properties
+from spark_jobs.stack.java import LOG4J_PROPERTIES, property_value, write_properties
 from spark_jobs.stack.kafka import (
     INTERNAL_TOPICS,
     broker_names,
@@ -113,7 +113,7 @@ def prepare_worker(settings: Settings, number: int, *, properties: Path) -> None
     with _PREPARED:
         prepare_rest(settings)
     write_properties(properties, worker_properties(settings, number))
-    logging = LOG4J_PROPERTIES + SKIPPED_LOGGING.format(file=skipped_file(settings))
+    logging = LOG4J_PROPERTIES + SKIPPED_LOGGING.format(file=property_value(skipped_file(settings)))
     properties.with_name(LOG4J_FILE).write_text(logging)
     # A worker exits immediately if its secrets directory does not exist.
     Path(debezium_secrets(settings)).mkdir(parents=True, exist_ok=True, mode=0o700)

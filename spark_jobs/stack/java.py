@@ -96,8 +96,29 @@ def small_java_command(
     )
 
 
+def property_value(value: object) -> str:
+    r"""A value as a Java properties file has it: in ASCII, with Java's escapes.
+
+    Java reads the file as Latin-1, so any other path would be the one of another directory.
+
+    >>> property_value("/home/m\u00fcller"), property_value(r"^\d")
+    ('/home/m\\u00fcller', '^\\\\d')
+    """
+    text = str(value).replace("\\", r"\\")
+    for sign, escape in {"\n": r"\n", "\r": r"\r", "\f": r"\f"}.items():
+        text = text.replace(sign, escape)
+    # Java skips blanks before a value.
+    text = f"\\{text}" if text.startswith((" ", "\t")) else text
+    return "".join(one if one.isascii() else _java_escape(one) for one in text)
+
+
+def _java_escape(sign: str) -> str:
+    units = sign.encode("utf-16-be", "surrogatepass").hex()
+    return "".join(rf"\u{units[at : at + 4]}" for at in range(0, len(units), 4))
+
+
 def write_properties(path: Path, values: dict[str, object]) -> None:
     """Write a Java properties file, a line per key, that only the owner may read."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.touch(mode=0o600)
-    path.write_text("".join(f"{key}={value}\n" for key, value in values.items()))
+    path.write_text("".join(f"{key}={property_value(value)}\n" for key, value in values.items()))

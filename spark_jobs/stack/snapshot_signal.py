@@ -10,7 +10,7 @@ import json
 import os
 
 from spark_jobs.settings import Settings
-from spark_jobs.stack.connector import signal_file
+from spark_jobs.stack.connector import only, signal_file
 from spark_jobs.stack.errors import ConnectorFailedError
 
 
@@ -34,8 +34,7 @@ def ask_for_rows(settings: Settings, table: str, *, request: str, connector: str
         "type": "execute-snapshot",
         "data": {
             "type": "INCREMENTAL",
-            # A regular expression, in which a dot matches any character.
-            "data-collections": [table.replace(".", r"\.")],
+            "data-collections": [only(table)],
         },
     }
     path = signal_file(settings)

@@ -17,6 +17,7 @@ from spark_jobs.stack.connect_rest import prepare_rest
 from spark_jobs.stack.connector import captured_tables, connector_config
 from spark_jobs.stack.environment import stack_environment
 from spark_jobs.stack.errors import UnknownPartError
+from spark_jobs.stack.java import write_properties
 from spark_jobs.stack.kafka import server_properties
 from spark_jobs.stack.parts import Part
 from spark_jobs.stack.supervisor import (
@@ -245,3 +246,22 @@ def test_changed_settings_are_listed_without_their_values(settings):
         "source_database",
     ]
     assert supervisor.differences([other], before) == ["part a"]
+
+
+def test_a_table_of_any_name_is_captured_and_no_other(settings):
+    config = connector_config(settings, ["public.order$items", "public.a+b"])
+    patterns = config["table.include.list"].split(",")
+    assert [bool(re.fullmatch(one, "public.order$items")) for one in patterns] == [False, True]
+    assert [bool(re.fullmatch(one, "public.a+b")) for one in patterns] == [True, False]
+
+
+def test_a_properties_file_says_what_java_reads(tmp_path):
+    """Java reads Latin-1 and escapes; a directory of another name would be made and used."""
+    values = {"log.dirs": Path("/home/m\u00fcller/\U0001f600"), "rule": r"RULE:^\d+$", "b": " x\ny"}
+    write_properties(tmp_path / "server.properties", values)
+    lines = (tmp_path / "server.properties").read_bytes().decode("ascii").splitlines()
+    assert lines == [
+        r"log.dirs=/home/m\u00fcller/\ud83d\ude00",
+        r"rule=RULE:^\\d+$",
+        r"b=\ x\ny",
+    ]
