@@ -32,14 +32,20 @@ SPARK_PARTS = {"spark-connect", "streams", ENDPOINT}
 JAVA_PARTS = {"kafka", "connect", "spark-master", CASSANDRA, OBJECT_STORE} | SPARK_PARTS
 
 
-def check_machine(settings: Settings, parts: Collection[str]) -> None:
+def check_machine(settings: Settings, parts: Collection[str], *, running: bool = False) -> None:
     """Check everything that the chosen parts need.
+
+    Args:
+        settings: whose state directory and jars they use.
+        parts: their names.
+        running: other parts run already; the stack has taken its memory and disk.
 
     Raises:
         ProblemsError: all problems.
     """
     problems: list[LakehouseError] = []
     chosen = set(parts)
+    room = set() if running else chosen
     checks = [
         (JAVA_PARTS & chosen, check_java),
         ({"postgres"} & chosen, check_postgres),
@@ -48,9 +54,9 @@ def check_machine(settings: Settings, parts: Collection[str]) -> None:
         ({OBJECT_STORE} & chosen, lambda: check_object_store(settings)),
         ({"kafka", "connect"} & chosen, lambda: check_kafka_jars(settings.kafka_jars)),
         (SPARK_PARTS & chosen, lambda: all_jars(settings)),
-        (chosen, lambda: check_disk(settings.state, settings.local.free_disk_gib)),
+        (room, lambda: check_disk(settings.state, settings.local.free_disk_gib)),
         ({ENDPOINT} & chosen, lambda: check_endpoint_account(settings)),
-        ({"spark-connect"} & chosen, lambda: check_memory(settings.local.free_memory_gib)),
+        ({"spark-connect"} & room, lambda: check_memory(settings.local.free_memory_gib)),
     ]
     for wanted, check in checks:
         if wanted:

@@ -107,7 +107,7 @@ class Stack:
         began = time.monotonic()
         steps = with_needs(self.steps, check_part_names(self.steps, parts))
         names = [step.name for step in steps if isinstance(step, Part)]
-        check_machine(self.settings, names)
+        check_machine(self.settings, names, running=self.supervisor.answers())
         close_state(self.settings.state)
         restrict(Lake(self.settings.lake), readable=self.settings.security.readable)
         if MANIFEST_PARTS & set(names):

@@ -9,9 +9,15 @@ import pytest
 from typer.testing import CliRunner
 
 from spark_jobs.cli.main import app
+from spark_jobs.errors import ProblemsError
 from spark_jobs.settings import load_settings
 from spark_jobs.stack.airflow_config import airflow_home
-from spark_jobs.stack.errors import SettingsChangedError, StackNotPreparedError, UnknownPartError
+from spark_jobs.stack.errors import (
+    SettingsChangedError,
+    StackNotPreparedError,
+    TooLittleDiskError,
+    UnknownPartError,
+)
 from spark_jobs.stack.parts import Part
 from spark_jobs.stack.stack import Stack
 
@@ -84,3 +90,20 @@ def test_airflow_in_the_shell_is_that_of_the_stack(tmp_path, monkeypatch):
     assert command == ["airflow", "dags", "test", "gold__x"]
     assert environment["AIRFLOW_HOME"] == str(home)
     assert environment["TIDEMARK_PROJECT"] == str(tmp_path)
+
+
+def test_a_stack_that_is_up_needs_no_room_for_another(stack, monkeypatch):
+    """It has taken its memory; a part that was stopped must start again on a full disk too."""
+    stack.up(lambda _: None)
+
+    def refuses(*_):
+        raise TooLittleDiskError(stack.settings.state, 0, 1)
+
+    monkeypatch.setattr("spark_jobs.stack.preflight.check_disk", refuses)
+    assert stack.up(lambda _: None).already_up
+    before = pids(stack)
+    stack.restart(lambda _: None, parts=["reader"])
+    assert pids(stack)["reader"] not in {0, before["reader"]}
+    stack.down()
+    with pytest.raises(ProblemsError):
+        stack.up(lambda _: None)
