@@ -13,6 +13,7 @@ import typer
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
+from rich.text import Text
 
 from spark_jobs.cli.completion import Views
 from spark_jobs.errors import LakehouseError
@@ -179,7 +180,7 @@ def results_table(results: list[ViewResult]) -> Table:
         table.add_row(
             result.view,
             result.status,
-            outcome.plan.line,
+            Text(outcome.plan.line),
             "" if outcome.rows is None else f"{outcome.rows:,}",
             f"{outcome.seconds:.2f}",
             "" if outcome.version is None else str(outcome.version),

@@ -12,11 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.text import Text
 
 from spark_jobs.names import Disposition
 from spark_jobs.serving.project import OpenProject, asker, open_project
 from spark_jobs.terminal.console import wide_console
 from spark_jobs.terminal.faithful_json import is_object, members, parse, printed, whole_number
+from spark_jobs.terminal.payloads import one_line
 from spark_jobs.terminal.tables import FittedTable
 
 if TYPE_CHECKING:
@@ -126,7 +128,9 @@ def print_outcomes(found: list[Reprocessed], *, as_json: bool, dry_run: bool) ->
         table.add_column(column, no_wrap=True)
     for one in found[:SHOWN_RECORDS]:
         why = " ".join(filter(None, (one.reason, one.detail)))
-        table.add_row(str(one.partition), str(one.offset), str(one.disposition), why)
+        table.add_row(
+            str(one.partition), str(one.offset), str(one.disposition), Text(one_line(why))
+        )
     wide_console().print(table)
     summary = ", ".join(f"{number:,} {name}" for name, number in sorted(counts.items()))
     typer.echo(f"{head}: {summary}.")

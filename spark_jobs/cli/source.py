@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
 from spark_jobs.cli.drift import drift
 from spark_jobs.cli.resume import resume
@@ -117,20 +119,25 @@ def delete_backfill(
     if as_json:
         typer.echo(json.dumps([asdict(one) for one in found], indent=2, default=str))
         return
-    table = FittedTable(title="Rows that their database no longer has")
-    for column in ("source", "rows", "of", "kept", "first keys"):
-        number = column in {"rows", "of", "kept"}
-        table.add_column(column, overflow="fold", justify="right" if number else "left")
-    for one in found:
-        shown = "; ".join(json.dumps(key, default=str) for key in one.examples)
-        table.add_row(one.source, f"{one.rows:,}", f"{one.among:,}", f"{one.kept:,}", shown)
-    wide_console().print(table)
+    wide_console().print(backfill_table(found))
     if any(one.kept for one in found):
         typer.echo("Kept: rows that a lookup by key found in the database or could not check.")
     if because is None:
         typer.echo("Nothing was written. To write their deletes: --run --reason TEXT")
     else:
         typer.echo("Their deletes are written. Next: tidemark reconcile --wait 120")
+
+
+def backfill_table(found: list[BackfilledDeletes]) -> Table:
+    """One row per source."""
+    table = FittedTable(title="Rows that their database no longer has")
+    for column in ("source", "rows", "of", "kept", "first keys"):
+        number = column in {"rows", "of", "kept"}
+        table.add_column(column, overflow="fold", justify="right" if number else "left")
+    for one in found:
+        shown = Text("; ".join(json.dumps(key, default=str) for key in one.examples))
+        table.add_row(one.source, f"{one.rows:,}", f"{one.among:,}", f"{one.kept:,}", shown)
+    return table
 
 
 def backfilled_deletes(

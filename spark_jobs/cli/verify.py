@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 from rich.progress import MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
+from rich.text import Text
 
 from spark_jobs.cli.completion import Views
 from spark_jobs.errors import LakehouseError
@@ -99,12 +100,12 @@ def findings_table(results: list[Result]) -> Table:
         table.add_column(name, justify="right")
     for view, found in results:
         if isinstance(found, LakehouseError):
-            table.add_row(view, found.condition, found.primary, "", "", "", style="red")
+            table.add_row(view, found.condition, Text(found.primary), "", "", "", style="red")
             continue
         table.add_row(
             view,
             found.finding.value,
-            found.detail,
+            Text(found.detail),
             f"gold.{view}@{found.version} = {found.vector}",
             "" if found.rows is None else f"{found.rows:,}",
             f"{found.seconds:.2f}",
@@ -119,10 +120,10 @@ def examples_table(view: str, found: Verification) -> Table:
     names = [name for name in found.examples[0] if name]
     table.add_column("±")
     for name in names:
-        table.add_column(name)
+        table.add_column(Text(name))
     for example in found.examples:
         values = ["NULL" if example[name] is None else str(example[name]) for name in names]
-        table.add_row(str(example[""]), *values)
+        table.add_row(str(example[""]), *map(Text, values))
     return table
 
 

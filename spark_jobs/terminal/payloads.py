@@ -57,6 +57,15 @@ def harmless(text: str) -> str:
     return _CONTROLS.sub(lambda found: repr(found[0])[1:-1], text)
 
 
+def one_line(text: str) -> str:
+    r"""A name or a message of others as a part of one line.
+
+    >>> one_line("a\n\x1b[2J\u00fc")
+    'a\\n\\x1b[2J\u00fc'
+    """
+    return _safe(text)
+
+
 def _safe(text: str) -> str:
     return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in text)
 
