@@ -15,7 +15,7 @@ from spark_jobs.cli.reprocess import reprocess
 from spark_jobs.serving.project import open_project
 from spark_jobs.terminal.console import wide_console
 from spark_jobs.terminal.faithful_json import is_object, parse, printed
-from spark_jobs.terminal.payloads import readable, shown
+from spark_jobs.terminal.payloads import one_line, readable, shown
 from spark_jobs.terminal.tables import MOST_ROWS
 
 if TYPE_CHECKING:
@@ -129,14 +129,14 @@ def write_private(file: Path, text: str) -> None:
 
 def record_text(record: RejectedRecord, *, raw: bool, whole: bool = False) -> str:
     """A record in a few lines, or in full with its value formatted."""
-    why = " ".join(filter(None, (record.reason, record.detail)))
+    why = one_line(" ".join(filter(None, (record.reason, record.detail))))
     place = f"{record.topic} partition {record.partition} offset {record.offset}"
     lines = [
         f"{place}: {why}",
         f"  arrived {record.arrived_at:%Y-%m-%d %H:%M:%S} UTC",
         f"  key     {shown(record.key, raw=raw)}",
         *([] if whole else [f"  value   {shown(record.value, raw=raw)}"]),
-        *(f"  header  {name}: {shown(value, raw=raw)}" for name, value in record.headers),
+        *(f"  header  {one_line(name)}: {shown(value, raw=raw)}" for name, value in record.headers),
     ]
     if whole:
         lines += [f"  tried   {record.attempts}", "  value", readable(record.value, raw=raw)]

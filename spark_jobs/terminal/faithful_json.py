@@ -7,8 +7,12 @@ but a person who fixes a record must see its real content.
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from typing import Any
+
+# Half of a character, which JSON can only write as an escape.
+_HALF = re.compile(r"[\ud800-\udfff]")
 
 
 @dataclass(frozen=True)
@@ -88,8 +92,7 @@ def _printed(document: Any, indent: str, newline: str) -> str:
             return text
         case _Object(members):
             parts = [
-                f"{json.dumps(name, ensure_ascii=False)}: {_printed(value, indent, deeper)}"
-                for name, value in members
+                f"{_quoted(name)}: {_printed(value, indent, deeper)}" for name, value in members
             ]
             return _joined("{", parts, "}", newline, deeper)
         case list():
@@ -97,7 +100,12 @@ def _printed(document: Any, indent: str, newline: str) -> str:
                 "[", [_printed(one, indent, deeper) for one in document], "]", newline, deeper
             )
         case _:
-            return json.dumps(document, ensure_ascii=False)
+            return _quoted(document)
+
+
+def _quoted(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return _HALF.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def _joined(left: str, parts: list[str], right: str, newline: str, deeper: str) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import json
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -11,7 +13,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from spark_jobs.cli.main import app
-from spark_jobs.cli.quarantine import record_json, record_text
+from spark_jobs.cli.quarantine import record_json, record_line, record_text, write_private
 from spark_jobs.serving.report.status_tables import rejections_table
 from spark_jobs.settings import REPOSITORY
 from spark_jobs.silver.check.quarantine import RejectedRecord, Rejection
@@ -95,3 +97,21 @@ def test_quarantine_is_listed_for_the_tables_that_are_named(
     assert getattr(result.exception, "condition", None) == condition
     if condition is None:
         assert result.stdout == "Nothing is in quarantine.\n"
+
+
+def test_half_of_a_character_is_written_for_correction(tmp_path: Path) -> None:
+    """JSON may hold it as an escape, and it is a reason to reject a record."""
+    record = replace(RECORD, value=b'{"name": "\\ud83d", "\\udc00": 1.10}')
+    line = record_line(record)
+    write_private(tmp_path / "records.jsonl", f"{line}\n")
+    told = (tmp_path / "records.jsonl").read_text(encoding="utf-8")
+    assert json.loads(told)["value"] == {"name": "\ud83d", "\udc00": 1.1}
+    assert "1.10" in told
+
+
+def test_names_of_headers_and_details_do_not_control_the_terminal() -> None:
+    record = replace(RECORD, detail="a\x1b[2J", headers=(("\x1b]0;x\x07\nlie", b"7"),))
+    for whole in (False, True):
+        text = record_text(record, raw=False, whole=whole)
+        assert all(one.isprintable() for one in text.splitlines())
+        assert not any(one.startswith("lie") for one in text.splitlines())
