@@ -14,7 +14,13 @@ from spark_jobs.cli.commands import Commands
 from spark_jobs.errors import LakehouseError
 from spark_jobs.settings import Settings, load_settings
 from spark_jobs.terminal.caller import report_error
-from spark_jobs.terminal.crash import INTERNAL_ERROR, discard_output, output_is_gone, unforeseen
+from spark_jobs.terminal.crash import (
+    INTERNAL_ERROR,
+    discard_output,
+    disk_full,
+    output_is_gone,
+    unforeseen,
+)
 
 # The exit status that a shell reports after SIGINT.
 INTERRUPTED = 130
@@ -90,6 +96,10 @@ def run() -> None:
     except BrokenPipeError:
         discard_output()
         code = 1
+    except OSError as error:
+        # Output that could not be written until now.
+        discard_output()
+        code = _report(error)
     sys.exit(code)
 
 
@@ -103,9 +113,14 @@ def _run() -> int | str | None:
     except KeyboardInterrupt:
         return INTERRUPTED
     except Exception as error:  # noqa: BLE001 - the last place that can report it
-        _show(unforeseen(error, sys.argv[1:]))
-        return INTERNAL_ERROR
+        return _report(error)
     return 1
+
+
+def _report(error: Exception) -> int:
+    full = disk_full(error) if isinstance(error, OSError) else None
+    _show(full or unforeseen(error, sys.argv[1:]))
+    return 1 if full else INTERNAL_ERROR
 
 
 def _show(error: LakehouseError) -> None:

@@ -5,6 +5,7 @@ Only the owner can read the file, and it contains no known secret.
 
 from __future__ import annotations
 
+import errno
 import os
 import platform
 import re
@@ -58,6 +59,23 @@ class UnforeseenError(LakehouseError):
         if self.details:
             return f"The details are in {self.details}; send that file with your report."
         return "Its details could not be written: the disk may be full."
+
+
+class DiskFullError(LakehouseError):
+    """The disk that takes the output, or a file, is full; this is no defect."""
+
+    condition = "DISK_FULL"
+    problem: str
+    primary = "a write failed: {problem}"
+    hint = "Free space for the output and the state directory, and run the command again."
+
+
+def disk_full(error: OSError) -> DiskFullError | None:
+    """The problem to report, if an error is that of a full disk or a used quota."""
+    if error.errno not in {errno.ENOSPC, errno.EDQUOT}:
+        return None
+    place = f": {error.filename}" if error.filename else ""
+    return DiskFullError(f"{error.strerror}{place}")
 
 
 def unforeseen(error: BaseException, words: Sequence[str]) -> UnforeseenError:

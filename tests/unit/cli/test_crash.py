@@ -14,6 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from spark_jobs.cli.main import app
+from spark_jobs.errors import ProblemsError
 from spark_jobs.storage.errors import StateDirectoryError
 from spark_jobs.terminal.crash import DIRECTORY, INTERNAL_ERROR, unforeseen
 from tests.golden.declaration_cases import write_project
@@ -156,3 +157,14 @@ def test_a_project_that_does_not_exist_is_a_mistake_in_the_command_line(
 
     assert result.exit_code == 2
     assert "no directory" in result.output
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="not on this system")
+@pytest.mark.parametrize("words", [["graph", "--json"], ["graph"]])
+def test_a_full_disk_under_the_output_is_no_internal_error(project: Path, words: list[str]) -> None:
+    with Path("/dev/full").open("w") as full, started(project, *words, stdout=full.fileno()) as run:
+        _, said = run.communicate(timeout=60)
+    assert run.returncode == 1
+    assert "[DISK_FULL]" in said
+    assert "Traceback" not in said
+    assert not (project / "state" / DIRECTORY).exists()
