@@ -14,7 +14,6 @@ import pytest
 from typer.testing import CliRunner
 
 from spark_jobs.cli.main import app
-from spark_jobs.errors import ProblemsError
 from spark_jobs.storage.errors import StateDirectoryError
 from spark_jobs.terminal.crash import DIRECTORY, INTERNAL_ERROR, unforeseen
 from tests.golden.declaration_cases import write_project
