@@ -262,8 +262,6 @@ def load_settings(project_dir: Path | None = None, **overrides: Any) -> Settings
         ProblemsError: every unknown key and every value that does not fit, at once.
     """
     chosen = project_dir or Path(os.environ.get("TIDEMARK_PROJECT", "."))
-    if not chosen.is_dir():
-        raise ProblemsError([SettingError("project", f'there is no directory "{chosen}"')])
     profile = str(overrides.get("profile", os.environ.get("TIDEMARK_PROFILE", "")))
     files = settings_files(profile)
     if not all((chosen / name).is_file() for name in files[:-1]):

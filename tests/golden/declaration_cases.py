@@ -830,7 +830,7 @@ CASES = (
     ),
     Case(
         "suite_without_a_number",
-        "DECLARATION_SYNTAX",
+        "EXPECTATION_VALUE",
         _suite(
             'values_to_not_be_null", "kwargs": {"column": "user_id"',
             'values_to_be_between", "kwargs": {"column": "user_id", "min_value": NaN',

@@ -116,9 +116,3 @@ def test_an_unknown_key_under_an_old_name_is_an_error(project: Path) -> None:
         load_settings(project)
     [problem] = caught.value.problems
     assert problem.key == "maintenance.retention"
-
-
-def test_a_directory_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ProblemsError, match="nowhere"):
-        load_settings(tmp_path / "nowhere")
-    assert not list(tmp_path.iterdir())
