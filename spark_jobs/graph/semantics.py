@@ -20,6 +20,7 @@ from spark_jobs.graph.semantic_errors import (
     UngroupedColumnError,
 )
 from spark_jobs.graph.shown import set_word, shown
+from spark_jobs.graph.sql import relations_of
 from spark_jobs.graph.type_checks import check_types
 from spark_jobs.graph.window_checks import check_subqueries, check_windows
 
@@ -167,7 +168,7 @@ def _ungrouped(select: exp.Select, source: SqlText, subject: str) -> Iterator[La
     order = select.args.get("order")
     parts += [] if order is None else order.expressions
     grouped = set() if group is None else {_name(one) for one in group.find_all(exp.Column)}
-    relations = {one.alias_or_name.lower() for one in _relations(select)}
+    relations = {one.alias_or_name.lower() for one in relations_of(select)}
     seen: set[str] = set()
     for part in parts:
         for column in _bare_columns(part):
@@ -178,16 +179,6 @@ def _ungrouped(select: exp.Select, source: SqlText, subject: str) -> Iterator[La
             yield UngroupedColumnError(
                 subject, column.name, grouped=group is not None, location=source.of(column)
             )
-
-
-def _relations(select: exp.Select) -> Iterator[exp.Expr]:
-    """The relations of FROM, JOIN and LATERAL VIEW."""
-    from_ = select.args.get("from_")
-    if from_ is not None:
-        yield from_.this
-    for join in select.args.get("joins") or ():
-        yield join.this
-    yield from select.args.get("laterals") or ()
 
 
 def _bare_columns(part: exp.Expr) -> Iterator[exp.Column]:

@@ -29,6 +29,16 @@ _SAMPLE = re.compile(
 MASK = "***"
 
 
+def relations_of(select: exp.Select) -> Iterator[exp.Expr]:
+    """The relations of FROM, JOIN and LATERAL VIEW."""
+    from_ = select.args.get("from_")
+    if from_ is not None:
+        yield from_.this
+    for join in select.args.get("joins") or ():
+        yield join.this
+    yield from select.args.get("laterals") or ()
+
+
 def tables_of(query: str) -> tuple[TableName, ...]:
     """The lakehouse tables that a query reads, sorted and unique.
 

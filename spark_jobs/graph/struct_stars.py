@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from sqlglot import exp
 from typing_extensions import TypeIs
 
 from spark_jobs.graph.dialect import dialect
+from spark_jobs.graph.sql import relations_of
 
 # Returns the columns of a table of the query, with their types; None: they are not known.
 ColumnsOf = Callable[[exp.Table], dict[str, str] | None]
@@ -24,7 +25,9 @@ def with_fields(tree: exp.Query, columns_of: ColumnsOf) -> exp.Query:
     """
     for select in tree.find_all(exp.Select):
         stars = [one for one in select.expressions if _is_star_of_a_name(one)]
-        relations = {one.alias_or_name.lower(): one for one in _relations(select)} if stars else {}
+        relations = (
+            {one.alias_or_name.lower(): one for one in relations_of(select)} if stars else {}
+        )
         for star in stars:
             fields = _fields(star, relations, columns_of)
             if fields is not None:
@@ -36,14 +39,6 @@ def with_fields(tree: exp.Query, columns_of: ColumnsOf) -> exp.Query:
 
 def _is_star_of_a_name(node: exp.Expr) -> TypeIs[exp.Column]:
     return isinstance(node, exp.Column) and isinstance(node.this, exp.Star) and bool(node.table)
-
-
-def _relations(select: exp.Select) -> Iterator[exp.Expr]:
-    from_ = select.args.get("from_")
-    if from_ is not None:
-        yield from_.this
-    for join in select.args.get("joins") or ():
-        yield join.this
 
 
 def _fields(
