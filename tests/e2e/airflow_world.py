@@ -237,7 +237,12 @@ class Airflow:
             log = self.log(run, task, attempt=now["try_number"])
             return now["pid"] if "waiting table=" in log else None
 
-        return int(self.wait(found))
+        try:
+            return int(self.wait(found))
+        except AssertionError as error:
+            now = self.get(path)
+            log = self.log(run, task, attempt=now["try_number"])
+            raise AssertionError(f"{now['state']}, pid {now['pid']}: {log[-2000:]}") from error
 
     def order(self, customer: str, amount: str) -> None:
         add_order(self.project, customer, amount)
