@@ -20,7 +20,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from spark_jobs.names import TableVersion
-from spark_jobs.silver.parse.sequence import POSITION_DIGITS
+from spark_jobs.silver.parse.sequence import POSITION_DIGITS, is_early
 from spark_jobs.silver.parse.shapes import COMMIT
 from spark_jobs.silver.parse.typed import SEQUENCE
 from spark_jobs.silver.store.tables import SilverTables
@@ -126,9 +126,11 @@ class Frontiers:
 def position() -> Column:
     """The commit position of a row: the end of the transaction before its own.
 
-    A change is committed by a position if its own position is lower.
+    A change is committed by a position if its own position is lower. The first transaction after a
+    snapshot has no other before it, so 0; no cut divides it.
     """
-    return sf.substring(sf.col(COMMIT), 1, POSITION_DIGITS).try_cast("bigint")
+    found = sf.substring(sf.col(COMMIT), 1, POSITION_DIGITS).try_cast("bigint")
+    return sf.when(is_early(sf.col(COMMIT)), 0).otherwise(found)
 
 
 def positions_of(rows: DataFrame) -> tuple[int, int] | None:

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 KEPT = "__debezium_unavailable_value"
 # The SELECT filters rows with this status.
 HIDDEN = "hidden"
+# The transaction that may be open while the snapshot after the transaction before it is taken.
+OPEN = 2
 Values = tuple[str, str | None]
 
 
@@ -27,6 +29,7 @@ class Change:
         number: the change's position in its transaction.
         at: commit time in seconds; clocks can step back.
         body: a large value; KEPT if the update did not change it.
+        open_since: the snapshot during which its transaction was open, the first after it.
     """
 
     key: int | None
@@ -36,6 +39,7 @@ class Change:
     at: int
     status: str = ""
     body: str | None = None
+    open_since: int | None = None
 
     @property
     def place(self) -> tuple[int, int]:
@@ -47,6 +51,8 @@ class Change:
         end = self.transaction * 1000
         position = end if self.operation == "r" else end - 500 + self.number
         before = None if self.operation == "r" else str(end - 1000)
+        if self.open_since is not None:
+            before, position = None, self.open_since * 1000 - 500 + self.number
         image = {"id": self.key, "status": self.status, "body": self.body}
         value = {
             "op": self.operation,
@@ -75,27 +81,37 @@ class Database:
         for _ in range(transactions):
             now += rng.choice((1, 1, 5, 60, 0, -7))
             times.append(now)
-        cuts = rng.sample(range(2, transactions), 2)
+        cuts = rng.sample(range(OPEN + 1, transactions), 2)
         gone = tuple(Change(None, "t", cut, 9, times[cut - 1]) for cut in sorted(cuts))
         return cls(tuple(times), gone)
 
-    def history(self, rng: random.Random, key: int, *, large: bool) -> list[Change]:
+    def history(
+        self, rng: random.Random, key: int, *, large: bool, opened: bool = False
+    ) -> list[Change]:
         """What happens to one key.
 
         Args:
             rng: draws it.
             key: the key.
             large: whether updates may leave the large value alone.
+            opened: whether it begins with a snapshot, and a transaction that was open meanwhile.
         """
         cuts = {cut.transaction for cut in self.truncations}
         chosen = set(rng.sample(range(1, len(self.times) + 1), rng.randint(2, 8)))
         found: list[Change] = []
         current: Values | None = None
+        if opened:
+            # Often nothing comes after it.
+            later = sorted(one for one in chosen if one > OPEN)
+            chosen = {OPEN, *later[: rng.choice((0, 0, 1, 9))]}
+            current = (rng.choice(("a", HIDDEN)), "x")
+            found.append(Change(key, "r", OPEN - 1, 8, self.times[0], *current))
         for transaction in sorted(chosen | cuts):
             at, drawn = self.times[transaction - 1], rng.choice((1, 1, 1, 2, 3))
             for number in range(drawn if transaction in chosen else 0):
                 operation, values, told = _step(rng, current, large=large)
-                found.append(Change(key, operation, transaction, number, at, *told))
+                since = OPEN - 1 if opened and transaction == OPEN else None
+                found.append(Change(key, operation, transaction, number, at, *told, since))
                 current = values
             if transaction in cuts:
                 current = None

@@ -85,32 +85,43 @@ def last_first(rng: random.Random, history: Told) -> Batches:
     return in_order(rng, [gone, *reversed(history)])
 
 
+OPEN_TRANSACTION = "open transaction"
 # Of each law: how changes arrive, and whether a large value may be left out of them.
 LAWS: dict[str, tuple[Callable[[random.Random, Told], Batches], bool]] = {
     "batch split": (in_order, True),
     "duplication": (repeated, True),
     "order": (in_any_order, False),
     "no resurrection": (last_first, False),
+    OPEN_TRANSACTION: (repeated, True),
 }
 
 
 class World:
     """Histories for every law, and the batches in which they arrive.
 
-    In a plain one nothing is truncated and every update is whole. Each law has so many histories.
+    In a plain one nothing is truncated, every update is whole, and no transaction was open during a
+    snapshot. In an open one such a transaction begins each history, and nothing is truncated, so
+    that its rows are there at the end. Each law has so many histories.
     """
 
-    def __init__(self, seed: int, *, plain: bool, histories: int = HISTORIES) -> None:
+    def __init__(
+        self, seed: int, *, plain: bool, opened: bool = False, histories: int = HISTORIES
+    ) -> None:
         rng = random.Random(seed)
         self.database = Database.of(rng, transactions=TRANSACTIONS)
-        if plain:
+        if plain or opened:
             self.database = replace(self.database, truncations=())
-        self.histories: dict[str, list[Told]] = {law: [] for law in LAWS}
+        self.laws = [law for law in LAWS if not opened or law == OPEN_TRANSACTION]
+        self.histories: dict[str, list[Told]] = {law: [] for law in self.laws}
         self.batches: Batches = [[] for _ in range(BATCHES)]
         key = 0
-        for law, (arrive, large) in LAWS.items():
+        for law in self.laws:
+            arrive, large = LAWS[law]
+            began_open = law == OPEN_TRANSACTION and not plain
             while len(self.histories[law]) < histories:
-                history = self.database.history(rng, key := key + 1, large=large and not plain)
+                history = self.database.history(
+                    rng, key := key + 1, large=large and not plain, opened=began_open
+                )
                 if not history:
                     continue
                 arrived = arrive(rng, history)
@@ -158,16 +169,17 @@ def rows_of(frame: DataFrame, entry: SilverEntry) -> set[tuple[object, ...]]:
 
 
 @pytest.mark.parametrize(
-    ("entry", "plain"),
+    ("entry", "kind"),
     [
-        pytest.param(CURRENT, False, id="current rows"),
+        pytest.param(CURRENT, "", id="current rows"),
         # Batches that are written without Spark.
-        pytest.param(CURRENT, True, id="current rows of whole changes"),
-        pytest.param(HISTORY, False, id="SCD type 2"),
+        pytest.param(CURRENT, "plain", id="current rows of whole changes"),
+        pytest.param(CURRENT, "opened", id="current rows after an open transaction"),
+        pytest.param(HISTORY, "", id="SCD type 2"),
     ],
 )
-def test_the_laws(spark: SparkSession, tmp_path: Path, entry: SilverEntry, *, plain: bool) -> None:
-    world = World(SEED, plain=plain)
+def test_the_laws(spark: SparkSession, tmp_path: Path, entry: SilverEntry, kind: str) -> None:
+    world = World(SEED, plain=kind == "plain", opened=kind == "opened")
     frames = world.frames(spark)
     live = applier(Lake(str(tmp_path / "live")), SOURCE, entry)
     live.tables.create(spark, SOURCE)
@@ -177,7 +189,7 @@ def test_the_laws(spark: SparkSession, tmp_path: Path, entry: SilverEntry, *, pl
         taken = sum(one.get("applied", 0) + one.get("superseded", 0) for one in found)
         assert size(live.tables.changes).rows == taken
     rows = rows_of(read(spark, live.tables.table), entry)
-    for law in LAWS:
+    for law in world.laws:
         keys = world.keys(law)
         held = {row for row in rows if row[0] in keys}
         difference = sorted(held ^ world.expected(law, entry), key=repr)[:3]

@@ -1,7 +1,8 @@
 """Applies a batch to a table of current rows: the last change of each key wins.
 
-Truncations and values that the database did not send are rare. A first pass checks whether the
-batch has any; only then is the batch processed again with them.
+Truncations, values that the database did not send, and changes of the first transaction after a
+snapshot are rare. A first pass checks whether the batch has any; only then is the batch processed
+again with them.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from pyspark.sql import functions as sf
 from spark_jobs.graph.type_agreement import keyed
 from spark_jobs.names import Disposition
 from spark_jobs.silver.apply.dispositions import DISPOSITION, KNOWN, upsert_dispositions
+from spark_jobs.silver.apply.early_changes import any_early, behind_snapshots
 from spark_jobs.silver.apply.filling import fill_current
 from spark_jobs.silver.apply.local_judgement import judged_changes
 from spark_jobs.silver.apply.outcome import HeldTables, Outcome
@@ -29,6 +31,7 @@ from spark_jobs.silver.apply.truncations import (
 )
 from spark_jobs.silver.parse.expiry import expired_sql, horizon
 from spark_jobs.silver.parse.rows import BYTES, CANDIDATE, COORDINATES, DELETED
+from spark_jobs.silver.parse.sequence import is_early
 from spark_jobs.silver.parse.typed import OPERATION, SEQUENCE, TRUNCATE
 from spark_jobs.silver.parse.unavailable import UNFILLED
 from spark_jobs.silver.store.tables import SilverTables
@@ -40,7 +43,7 @@ from spark_jobs.storage.rows import Merge, fits_arrow, place_of, to_arrow
 from spark_jobs.storage.writer import Joining
 
 NEWER = "s.__sequence > t.__sequence"
-_RARE = _TRUNCATES, _LACKS = "__truncates", "__lacks"
+_RARE = _TRUNCATES, _LACKS, _EARLY = "__truncates", "__lacks", "__early"
 
 
 @dataclass(frozen=True)
@@ -77,9 +80,11 @@ class CurrentRows:
         near = self._near(rows) if local else None
         held = self._held(rows) if near is None else near
         first = self._outcome(rows, held, known, place=place)
-        truncates, lacks = (any(one[kind] for one in first.groups) for kind in _RARE)
-        if not truncates and not lacks:
+        truncates, lacks, early = (any(one[kind] for one in first.groups) for kind in _RARE)
+        if not truncates and not lacks and not early:
             return first
+        if early:
+            rows = behind_snapshots(rows, self._held(rows)).localCheckpoint(eager=False)
         if truncates:
             known = joined(known, truncations_in(rows, timed=False))
         if lacks:
@@ -114,7 +119,7 @@ class CurrentRows:
             return None
         batch = to_arrow(rows)
         truncated = pc.any(pc.equal(batch.column(OPERATION), TRUNCATE)).as_py()
-        if truncated or batch.column(UNFILLED).null_count < batch.num_rows:
+        if truncated or batch.column(UNFILLED).null_count < batch.num_rows or any_early(batch):
             return None
         asked = batch.filter(batch.column(CANDIDATE)).select(list(keys))
         names = (*keys, SEQUENCE, *COORDINATES)
@@ -136,7 +141,8 @@ class CurrentRows:
         annotated = upsert_dispositions(rows, held, keys=self.tables.entry.keys, truncation=last)
         truncates = (sf.col(OPERATION) == TRUNCATE).alias(_TRUNCATES)
         lacks = sf.col(UNFILLED).isNotNull().alias(_LACKS)
-        return Outcome.of(annotated, KNOWN, DELETED, truncates, lacks, place=place)
+        early = sf.coalesce(is_early(sf.col(SEQUENCE)), sf.lit(False)).alias(_EARLY)  # noqa: FBT003
+        return Outcome.of(annotated, KNOWN, DELETED, truncates, lacks, early, place=place)
 
     @property
     def _places(self) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from pyspark.sql import functions as sf
 
 from spark_jobs.names import Disposition
 from spark_jobs.silver.apply.dispositions import KNOWN
+from spark_jobs.silver.apply.early_changes import behind_snapshots
 from spark_jobs.silver.apply.outcome import HeldTables, Outcome, in_few_files
 from spark_jobs.silver.apply.scd2 import (
     ACTION,
@@ -26,7 +27,8 @@ from spark_jobs.silver.apply.scd2 import (
 )
 from spark_jobs.silver.apply.truncations import RememberedTruncations, joined, truncations_in
 from spark_jobs.silver.parse.rows import BYTES, CANDIDATE
-from spark_jobs.silver.parse.typed import OPERATION, TRUNCATE
+from spark_jobs.silver.parse.sequence import is_early
+from spark_jobs.silver.parse.typed import OPERATION, SEQUENCE, TRUNCATE
 from spark_jobs.silver.parse.unavailable import UNFILLED
 from spark_jobs.silver.store.tables import SilverTables
 from spark_jobs.state.failpoints import failpoint
@@ -36,7 +38,7 @@ from spark_jobs.storage.policy import Limit, Place
 from spark_jobs.storage.rows import Merge, Rows, place_of, row_length
 from spark_jobs.storage.writer import Joining
 
-_TRUNCATES, _LACKS = "__truncates", "__lacks"
+_TRUNCATES, _LACKS, _EARLY = "__truncates", "__lacks", "__early"
 
 
 @dataclass(frozen=True)
@@ -64,9 +66,16 @@ class Scd2Rows:
 
         The outcome's rows are all changes of the affected keys.
         """
-        keys = self.tables.entry.keys
         place = place_of(rows, sf.col(BYTES), few=self.few)
         kept = self.held.read(rows.sparkSession, self.tables.changes)
+        first = self._outcome(rows, kept, place=place)
+        if not any(group[_EARLY] for group in first.groups):
+            return first
+        moved = behind_snapshots(rows, [] if kept is None else [kept])
+        return self._outcome(moved.localCheckpoint(eager=False), kept, place=place)
+
+    def _outcome(self, rows: DataFrame, kept: DataFrame | None, *, place: Place) -> Outcome:
+        keys = self.tables.entry.keys
         known = () if kept is None else self.truncations.now()
         own = truncations_in(rows, timed=True)
         if kept is not None:
@@ -77,7 +86,8 @@ class Scd2Rows:
         # A rejected truncation affects no key.
         truncates = (sf.col(CANDIDATE) & (sf.col(OPERATION) == TRUNCATE)).alias(_TRUNCATES)
         lacks = sf.col(UNFILLED).isNotNull().alias(_LACKS)
-        return Outcome.of(changes, truncates, lacks, place=place)
+        early = sf.coalesce(is_early(sf.col(SEQUENCE)), sf.lit(False)).alias(_EARLY)  # noqa: FBT003
+        return Outcome.of(changes, truncates, lacks, early, place=place)
 
     def _in_reach(self, table: DataFrame, rows: DataFrame, *, everything: bool) -> DataFrame:
         """The rows of a table whose keys a batch affects; a truncation affects all."""

@@ -5,6 +5,9 @@ end of the transaction before its own, then by its own position, then by its num
 transaction. A snapshot row has no transaction: it sorts at the position of the snapshot, before a
 change there; a row of an incremental snapshot sorts right after the last commit before it. A key
 update is two changes at one position, the deletion first.
+
+In the first transaction after a snapshot, Debezium knows of none before it, and a change sorts by
+its own position; ``apply.early_changes`` corrects this where it matters.
 """
 
 from __future__ import annotations
@@ -17,6 +20,12 @@ from spark_jobs.silver.parse.documents import ROOT
 
 POSITION_DIGITS = 20
 ORDER_DIGITS = 10
+# Kinds of changes, which sort in this order.
+SNAPSHOT, DELETION, OTHER = "0", "1", "2"
+# Where the position and the kind begin, and the length of the whole text.
+POSITION_START = POSITION_DIGITS + 1
+KIND_START = POSITION_START + POSITION_DIGITS + 1
+COMMIT_LENGTH = KIND_START + 2 + ORDER_DIGITS
 # Offset that makes all times since year 1 positive, so that they sort as text.
 YEAR_ONE_MICROSECONDS = 62_135_596_800_000_000
 _LOWEST = -(2**63)
@@ -43,9 +52,29 @@ def commit_sequence(change: Column, operation: Column) -> Column:
     return _joined(
         _fixed(sf.coalesce(last_commit, lsn, reached), POSITION_DIGITS),
         _fixed(position, POSITION_DIGITS),
-        sf.when(operation == "r", "0").when(operation == "d", "1").otherwise("2"),
+        sf.when(operation == "r", SNAPSHOT).when(operation == "d", DELETION).otherwise(OTHER),
         _fixed(order, ORDER_DIGITS),
     )
+
+
+def parts(sequence: Column) -> tuple[Column, Column, Column]:
+    """Transaction, position and kind in a sequence, as texts.
+
+    Args:
+        sequence: from ``commit_sequence``, or one that ends with it.
+    """
+    commit = sf.right(sequence, sf.lit(COMMIT_LENGTH))
+    return (
+        sf.substring(commit, 1, POSITION_DIGITS),
+        sf.substring(commit, POSITION_START + 1, POSITION_DIGITS),
+        sf.substring(commit, KIND_START + 1, 1),
+    )
+
+
+def is_early(sequence: Column) -> Column:
+    """Whether a change belongs to the first transaction after a snapshot; NULL without sequence."""
+    transaction, position, kind = parts(sequence)
+    return (transaction == position) & kind.isin(DELETION, OTHER)
 
 
 def commit_time(change: Column) -> Column:

@@ -20,6 +20,7 @@ from pyspark.sql import functions as sf
 
 from spark_jobs.definitions.quarantine_reasons import QuarantineReason
 from spark_jobs.graph.manifest import SourceEntry
+from spark_jobs.silver.apply.early_changes import behind_snapshots
 from spark_jobs.silver.check.source_rows import read_rows
 from spark_jobs.silver.parse.documents import PROBLEM
 from spark_jobs.silver.parse.typed import CHANGES, OPERATION, SEQUENCE, TRUNCATE, typed_records
@@ -141,6 +142,7 @@ def _rows(missed: DataFrame, keys: list[str]) -> Iterator[MissedDeletion]:
 def _live_rows(bronze: DataFrame, source: SourceEntry, *, max_bytes: int) -> DataFrame:
     """Key columns and newest change of each live row."""
     records = typed_records(bronze, source, max_bytes=max_bytes)
+    records = behind_snapshots(records)
     placed = records.where(sf.col(SEQUENCE).isNotNull() & sf.col("__key").isNotNull())
     # Changes with other key columns were never applied, so there is nothing to delete.
     other = sf.col(PROBLEM)["reason"] == QuarantineReason.KEY_COLUMNS_DIFFER

@@ -115,6 +115,28 @@ def test_of_several_targets_a_batch_is_cut_at_the_heaviest(
     assert shown == [old, old, content(spark, before)]
 
 
+def test_the_first_transaction_after_a_snapshot_is_in_one_part(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    cut, frontier, _ = started(spark, tmp_path, ORDERS)
+    cut.apply(bronze(spark, BATCHES[0]), 0)
+    frontier.aim((Target(150, 1),))
+    opened = [change("u", key, at, first=True) for key, at in ((1, 90), (2, 140), (3, 160))]
+    cut.apply(bronze(spark, [*opened, change("d", 4, 210, commit=200)], first=4), 1)
+    [made] = frontier.cuts
+    shown = read(spark, cut.tables.table, made.version.version)
+    assert {(row["order_id"], row["__offset"] < 4) for row in shown.collect()} == {
+        (1, False),
+        (2, False),
+        (3, False),
+        (4, True),
+    }
+    # Alone it reaches no target.
+    frontier.aim((Target(250, 1),))
+    cut.apply(bronze(spark, [change("c", 5, 260, first=True)], first=8), 2)
+    assert len(frontier.cuts) == 1
+
+
 def test_a_batch_that_reaches_no_target_or_is_beyond_it_is_not_cut(
     spark: SparkSession, tmp_path: Path
 ) -> None:

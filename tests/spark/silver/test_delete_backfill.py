@@ -92,6 +92,14 @@ def test_a_backfilled_delete_ends_the_row_and_is_found_once(
     assert {(row.order_id, row.status) for row in rows.collect()} == {(2, "back"), (7, "placed")}
 
 
+def test_a_row_that_was_deleted_during_the_snapshot_is_not_missed(
+    spark: SparkSession, postgres: Postgres
+) -> None:
+    told = [change("r", 1, 10), change("r", 2, 10), change("d", 1, 8, first=True)]
+    [found] = missed(spark, postgres, told, set())
+    assert found.row == {"order_id": 2}
+
+
 def test_a_backfilled_delete_gives_the_same_row_in_any_order(
     spark: SparkSession, tmp_path: Path, postgres: Postgres
 ) -> None:

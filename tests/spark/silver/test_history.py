@@ -128,6 +128,36 @@ def test_a_history_is_recomputed_when_an_older_change_comes(
     assert found.equal
 
 
+@pytest.mark.parametrize("entry", [ORDERS, HISTORY], ids=["current rows", "SCD type 2"])
+def test_a_transaction_that_was_open_during_the_snapshot_comes_after_it(
+    spark: SparkSession, tmp_path: Path, entry: SilverEntry
+) -> None:
+    orders = Table(spark, tmp_path, entry)
+    snapshot = [change("r", key, 100, status="placed") for key in (1, 2, 3)]
+    orders.take(*snapshot)
+    # Written before the snapshot, committed after it; and the rest of the transaction.
+    opened = [
+        change("u", 1, 80, first=True, at=101, status="paid"),
+        change("d", 2, 85, first=True, at=101),
+        change("u", 1, 90, first=True, at=101, status="shipped"),
+        change("c", 2, 95, first=True, at=101, status="again"),
+        change("u", 3, 110, first=True, at=101, status="packed"),
+    ]
+    assert orders.take(*opened) == {"applied": 3, "superseded": 2}
+    held = [(row[0], row[1]) for row in orders.rows() if row[-1] is None or entry is ORDERS]
+    assert held == [(1, "shipped"), (2, "again"), (3, "packed")]
+    before = orders.rows(), orders.version
+    # The connector sends them again, after another snapshot, and then what came later.
+    assert orders.take(*opened)["duplicate"] == len(opened) - (2 if entry is ORDERS else 0)
+    assert (orders.rows(), orders.version) == before
+    orders.take(change("r", 9, 500), *opened, change("u", 1, 130, commit=120, status="done"))
+    assert [row[1] for row in orders.rows() if row[0] == 1][-1 if entry is ORDERS else 0] == "done"
+    # The same in one batch.
+    again = Table(spark, tmp_path / "again", entry)
+    again.take(*snapshot, *opened)
+    assert again.rows() == before[0]
+
+
 def test_a_truncation_takes_all_that_came_before(spark: SparkSession, tmp_path: Path) -> None:
     orders = Table(spark, tmp_path, ORDERS)
     orders.take(*(change("c", key, 10 + key, commit=10) for key in (1, 2, 3)))

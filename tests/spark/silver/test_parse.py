@@ -393,7 +393,9 @@ def test_changes(spark: SparkSession) -> None:
         change("r", 1, 200),
         (
             b'{"order_id": 5}',
-            json.dumps(json.loads(change("d", 5, 9)[1] or b"") | {"before": None}).encode(),
+            json.dumps(
+                json.loads(change("d", 5, 9, first=True)[1] or b"") | {"before": None}
+            ).encode(),
         ),
         (update[0], json.dumps(wrapped).encode()),
         with_value(update, op="m"),

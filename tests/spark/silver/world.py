@@ -107,6 +107,7 @@ def change(
     status: str = "placed",
     amount: str = "1.50",
     at: float | None = None,
+    first: bool = False,
 ) -> Record:
     """A Debezium change of an order; a snapshot's row has no commit.
 
@@ -114,11 +115,14 @@ def change(
         operation: c, u, r, d or t.
         key: the order.
         position: its place in the log, and the second of its commit.
-        commit: the end of the transaction before.
+        commit: the end of the transaction before; just before the change if not given.
         status: of the order.
         amount: of the order.
         at: the second of its commit, where it is not the position.
+        first: whether no transaction came before it since the snapshot.
     """
+    if commit is None and operation != "r" and not first:
+        commit = position - 1
     image = {"order_id": key, "status": status, "amount": amount}
     sequence = json.dumps([None if commit is None else str(commit), str(position)])
     value = {

@@ -1,0 +1,90 @@
+"""Changes of the first transaction after a snapshot, which sort after the snapshot's rows.
+
+Debezium knows no earlier transaction then, so these changes sort by their own log positions. If the
+transaction was open while the snapshot was taken, its changes have lower positions than the
+snapshot, which did not see them. A snapshot's row at a lower offset of the same partition shows
+this. Such a change gets the snapshot's position instead, followed by the sum of both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import reduce
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sf
+
+from spark_jobs.silver.parse.rows import COORDINATES
+from spark_jobs.silver.parse.sequence import (
+    COMMIT_LENGTH,
+    DELETION,
+    KIND_START,
+    ORDER_DIGITS,
+    OTHER,
+    POSITION_DIGITS,
+    POSITION_START,
+    SNAPSHOT,
+    is_early,
+    parts,
+)
+from spark_jobs.silver.parse.typed import SEQUENCE
+
+# The kinds that deletions and other changes get here.
+_KINDS = {DELETION: "3", OTHER: "4"}
+_PARTITION, _OFFSET = COORDINATES
+_SINCE, _SEEN = "__since", "__seen"
+
+
+def any_early(batch: pa.Table) -> bool:
+    """Whether a batch, as ``silver_rows`` returns it, has a change as ``is_early`` means."""
+
+    def part(start: int, digits: int) -> pa.ChunkedArray:
+        first = start - COMMIT_LENGTH
+        return pc.utf8_slice_codeunits(batch.column(SEQUENCE), first, first + digits)
+
+    same = pc.equal(part(0, POSITION_DIGITS), part(POSITION_START, POSITION_DIGITS))
+    kinds = pc.is_in(part(KIND_START, 1), value_set=pa.array(list(_KINDS)))
+    return bool(pc.any(pc.and_(same, kinds)).as_py())
+
+
+def behind_snapshots(rows: DataFrame, held: Iterable[DataFrame] = ()) -> DataFrame:
+    """The rows, in which early changes sort after the snapshots that did not see them.
+
+    Args:
+        rows: records with ``SEQUENCE`` and coordinates.
+        held: earlier rows of the same source with these columns.
+    """
+    place = (SEQUENCE, *COORDINATES)
+    known = reduce(DataFrame.unionByName, [one.select(*place) for one in (rows, *held)])
+    transaction, position, kind = parts(sf.col(SEQUENCE))
+    # A change that was moved tells the snapshot's position too: it may have replaced the last row.
+    told = ((transaction == position) & (kind == SNAPSHOT)) | kind.isin(*_KINDS.values())
+    snapshots = (
+        known.where(told)
+        .groupBy(_PARTITION, transaction.alias(_SEEN))
+        .agg(sf.min(_OFFSET).alias(_SINCE))
+    )
+    early = rows.where(is_early(sf.col(SEQUENCE))).select(*COORDINATES, position.alias("__own"))
+    # The snapshot during which the transaction was open is the first beyond its changes.
+    moved = (
+        early.join(snapshots, _PARTITION)
+        .where((sf.col(_SINCE) <= sf.col(_OFFSET)) & (sf.col(_SEEN) > sf.col("__own")))
+        .groupBy(*COORDINATES)
+        .agg(sf.min(_SEEN).alias(_SEEN))
+    )
+    joined = rows.join(sf.broadcast(moved), list(COORDINATES), "left")
+    sequence = sf.when(sf.col(_SEEN).isNull(), sf.col(SEQUENCE)).otherwise(_moved(sf.col(SEQUENCE)))
+    return joined.withColumn(SEQUENCE, sequence).select(*rows.columns)
+
+
+def _moved(sequence: Column) -> Column:
+    _, position, kind = parts(sequence)
+    number = f"decimal({POSITION_DIGITS},0)"
+    both = (sf.col(_SEEN).cast(number) + position.cast(number)).cast("string")
+    kinds = sf.create_map(*(sf.lit(one) for pair in _KINDS.items() for one in pair))
+    declared = sf.expr(f"left({SEQUENCE}, length({SEQUENCE}) - {COMMIT_LENGTH})")
+    order = sf.right(sequence, sf.lit(ORDER_DIGITS))
+    commit = (sf.col(_SEEN), sf.lpad(both, POSITION_DIGITS, "0"), kinds[kind], order)
+    return sf.concat(declared, sf.concat_ws(".", *commit))
