@@ -234,8 +234,10 @@ def _extract(self: TypeAnnotator, node: Any) -> Any:
 
 def _percentile(self: TypeAnnotator, node: Any) -> Any:
     """PERCENTILE of one percentage is a DOUBLE."""
-    several = node.args["quantile"].is_type(exp.DType.ARRAY)
-    self._set_type(node, exp.DType.UNKNOWN if several else exp.DType.DOUBLE)
+    # Missing in a call that is refused later.
+    percentage = node.args.get("quantile")
+    one = percentage is not None and not percentage.is_type(exp.DType.ARRAY)
+    self._set_type(node, exp.DType.DOUBLE if one else exp.DType.UNKNOWN)
     return node
 
 

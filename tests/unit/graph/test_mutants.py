@@ -48,6 +48,14 @@ def test_an_order_by_a_number_that_is_no_position(right: list[View], tmp_path: P
     assert validated(tmp_path, view, sql, missing=set()) == []
 
 
+def test_a_percentile_without_a_percentage(right: list[View], tmp_path: Path) -> None:
+    view = next(one for one in right if one.name == "request_latency_p95")
+    sql = view.sql.replace("latency_ms, 0.95)", "latency_ms)")
+    assert sql != view.sql
+    [problem] = validated(tmp_path, view, sql, missing=set())
+    assert problem.condition == "FUNCTION_ARGUMENTS"
+
+
 @pytest.mark.long
 @pytest.mark.timeout(3600)
 def test_no_mistake_of_very_many_ends_in_a_traceback(right: list[View], tmp_path: Path) -> None:
