@@ -20,7 +20,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from spark_jobs.names import TableVersion
-from spark_jobs.silver.parse.sequence import POSITION_DIGITS, is_early
+from spark_jobs.silver.parse.sequence import MOVED, POSITION_DIGITS, is_early, parts
 from spark_jobs.silver.parse.shapes import COMMIT
 from spark_jobs.silver.parse.typed import SEQUENCE
 from spark_jobs.silver.store.tables import SilverTables
@@ -126,21 +126,30 @@ class Frontiers:
 def position() -> Column:
     """The commit position of a row: the end of the transaction before its own.
 
-    A change is committed by a position if its own position is lower. The first transaction after a
-    snapshot has no other before it, so 0; no cut divides it.
+    A change is committed by a position if its own position is lower. A change that was moved behind
+    a snapshot was not committed at the position right after it, the first that readers get.
     """
-    found = sf.substring(sf.col(COMMIT), 1, POSITION_DIGITS).try_cast("bigint")
-    return sf.when(is_early(sf.col(COMMIT)), 0).otherwise(found)
+    transaction, _, kind = parts(sf.col(COMMIT))
+    return transaction.try_cast("bigint") + kind.isin(*MOVED.values()).cast("int")
 
 
-def positions_of(rows: DataFrame) -> tuple[int, int] | None:
-    """Lowest and highest log position of a batch; None if no row has one.
+class Positions(NamedTuple):
+    """Lowest and highest commit position of a batch, and whether it has changes to be moved."""
+
+    lowest: int
+    highest: int
+    early: bool
+
+
+def positions_of(rows: DataFrame) -> Positions | None:
+    """The positions of a batch; None if no row has one.
 
     Args:
         rows: the batch, as ``silver_rows`` returns it.
     """
-    [(low, high)] = rows.agg(sf.min(position()), sf.max(position())).collect()
-    return None if low is None else (low, high)
+    found = sf.min(position()), sf.max(position()), sf.bool_or(is_early(sf.col(COMMIT)))
+    [(low, high, early)] = rows.agg(*found).collect()
+    return None if low is None else Positions(low, high, early)
 
 
 def reached_by(tables: SilverTables) -> int:

@@ -29,7 +29,14 @@ from spark_jobs.silver.apply.outcome import HeldTables, Outcome
 from spark_jobs.silver.apply.scd2_rows import Scd2Rows
 from spark_jobs.silver.apply.verdicts import passed_on, verdict_on
 from spark_jobs.silver.check.progress import first_part_app, first_part_written, last_written
-from spark_jobs.silver.frontier import Cut, TableFrontier, position, positions_of, reached_by
+from spark_jobs.silver.frontier import (
+    Cut,
+    Positions,
+    TableFrontier,
+    position,
+    positions_of,
+    reached_by,
+)
 from spark_jobs.silver.parse.documents import PROBLEM, RAW_COLUMNS
 from spark_jobs.silver.parse.row_steps import RowSteps, row_steps
 from spark_jobs.silver.parse.rows import COORDINATES
@@ -137,7 +144,8 @@ class BatchApplier:
     def _apply(self, rows: DataFrame, batch_id: int, settled: int) -> SilverBatch | None:
         before: dict[Disposition, int] = {}
         verdict = None
-        target = self._cut_at(rows, batch_id)
+        rows, found = self._positioned(rows)
+        target = None if found is None else self._cut_at(found, batch_id)
         if target is not None and self.frontier is not None:
             if self.entry.rules:
                 # A suite judges the batch as a whole, before any of it is written.
@@ -177,15 +185,22 @@ class BatchApplier:
             self.hold.refuse(verdict, batch_id)
         return passed_on(verdict)
 
-    def _cut_at(self, rows: DataFrame, batch_id: int) -> int | None:
-        """The commit position at which to cut this batch; None: apply it whole."""
-        frontier = self.frontier
-        if frontier is None or not frontier.targets:
-            return None
+    def _positioned(self, rows: DataFrame) -> tuple[DataFrame, Positions | None]:
+        """The batch and its positions; None if it is not to be cut."""
+        if self.frontier is None or not self.frontier.targets:
+            return rows, None
         found = positions_of(rows)
-        if found is None:
+        if found is not None and found.early and not isinstance(self.writer, EventRows):
+            rows = self.writer.behind_snapshots(rows)
+            found = positions_of(rows)
+        return rows, found
+
+    def _cut_at(self, found: Positions, batch_id: int) -> int | None:
+        """The commit position at which to cut a batch; None: apply it whole."""
+        frontier = self.frontier
+        if frontier is None:
             return None
-        lowest, highest = found
+        lowest, highest, _ = found
         targets = frontier.advance(highest, lambda: reached_by(self.tables))
         if not targets:
             return None

@@ -84,7 +84,7 @@ class CurrentRows:
         if not truncates and not lacks and not early:
             return first
         if early:
-            rows = behind_snapshots(rows, self._held(rows)).localCheckpoint(eager=False)
+            rows = self.behind_snapshots(rows)
         if truncates:
             known = joined(known, truncations_in(rows, timed=False))
         if lacks:
@@ -94,6 +94,10 @@ class CurrentRows:
             # Filled values come from other rows, so the size of the result is unknown.
             place = Place.SPARK
         return self._outcome(rows, held, known, place=place)
+
+    def behind_snapshots(self, rows: DataFrame) -> DataFrame:
+        """The batch, in which changes that a snapshot did not see sort after its rows."""
+        return behind_snapshots(rows, self._held(rows)).localCheckpoint(eager=False)
 
     def _without_expired(self, rows: DataFrame) -> DataFrame:
         """The batch, in which a row that has expired by now counts as deleted.

@@ -19,20 +19,18 @@ from pyspark.sql import functions as sf
 from spark_jobs.silver.parse.rows import COORDINATES
 from spark_jobs.silver.parse.sequence import (
     COMMIT_LENGTH,
-    DELETION,
     KIND_START,
+    MOVED,
     ORDER_DIGITS,
-    OTHER,
     POSITION_DIGITS,
     POSITION_START,
     SNAPSHOT,
     is_early,
     parts,
 )
+from spark_jobs.silver.parse.shapes import COMMIT
 from spark_jobs.silver.parse.typed import SEQUENCE
 
-# The kinds that deletions and other changes get here.
-_KINDS = {DELETION: "3", OTHER: "4"}
 _PARTITION, _OFFSET = COORDINATES
 _SINCE, _SEEN = "__since", "__seen"
 
@@ -45,7 +43,7 @@ def any_early(batch: pa.Table) -> bool:
         return pc.utf8_slice_codeunits(batch.column(SEQUENCE), first, first + digits)
 
     same = pc.equal(part(0, POSITION_DIGITS), part(POSITION_START, POSITION_DIGITS))
-    kinds = pc.is_in(part(KIND_START, 1), value_set=pa.array(list(_KINDS)))
+    kinds = pc.is_in(part(KIND_START, 1), value_set=pa.array(list(MOVED)))
     return bool(pc.any(pc.and_(same, kinds)).as_py())
 
 
@@ -53,14 +51,14 @@ def behind_snapshots(rows: DataFrame, held: Iterable[DataFrame] = ()) -> DataFra
     """The rows, in which early changes sort after the snapshots that did not see them.
 
     Args:
-        rows: records with ``SEQUENCE`` and coordinates.
+        rows: records with ``SEQUENCE``, coordinates and possibly ``COMMIT``.
         held: earlier rows of the same source with these columns.
     """
     place = (SEQUENCE, *COORDINATES)
     known = reduce(DataFrame.unionByName, [one.select(*place) for one in (rows, *held)])
     transaction, position, kind = parts(sf.col(SEQUENCE))
     # A change that was moved tells the snapshot's position too: it may have replaced the last row.
-    told = ((transaction == position) & (kind == SNAPSHOT)) | kind.isin(*_KINDS.values())
+    told = ((transaction == position) & (kind == SNAPSHOT)) | kind.isin(*MOVED.values())
     snapshots = (
         known.where(told)
         .groupBy(_PARTITION, transaction.alias(_SEEN))
@@ -75,16 +73,23 @@ def behind_snapshots(rows: DataFrame, held: Iterable[DataFrame] = ()) -> DataFra
         .agg(sf.min(_SEEN).alias(_SEEN))
     )
     joined = rows.join(sf.broadcast(moved), list(COORDINATES), "left")
-    sequence = sf.when(sf.col(_SEEN).isNull(), sf.col(SEQUENCE)).otherwise(_moved(sf.col(SEQUENCE)))
-    return joined.withColumn(SEQUENCE, sequence).select(*rows.columns)
+    changed = {SEQUENCE: _moved(sf.col(SEQUENCE))}
+    if COMMIT in rows.columns:
+        changed[COMMIT] = _moved(sf.col(COMMIT))
+    return joined.withColumns(
+        {
+            name: sf.when(sf.col(_SEEN).isNull(), sf.col(name)).otherwise(value)
+            for name, value in changed.items()
+        }
+    ).select(*rows.columns)
 
 
 def _moved(sequence: Column) -> Column:
     _, position, kind = parts(sequence)
     number = f"decimal({POSITION_DIGITS},0)"
     both = (sf.col(_SEEN).cast(number) + position.cast(number)).cast("string")
-    kinds = sf.create_map(*(sf.lit(one) for pair in _KINDS.items() for one in pair))
-    declared = sf.expr(f"left({SEQUENCE}, length({SEQUENCE}) - {COMMIT_LENGTH})")
+    kinds = sf.create_map(*(sf.lit(one) for pair in MOVED.items() for one in pair))
+    declared = sf.left(sequence, sf.length(sequence) - COMMIT_LENGTH)
     order = sf.right(sequence, sf.lit(ORDER_DIGITS))
     commit = (sf.col(_SEEN), sf.lpad(both, POSITION_DIGITS, "0"), kinds[kind], order)
     return sf.concat(declared, sf.concat_ws(".", *commit))

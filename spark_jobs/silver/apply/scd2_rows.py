@@ -71,8 +71,13 @@ class Scd2Rows:
         first = self._outcome(rows, kept, place=place)
         if not any(group[_EARLY] for group in first.groups):
             return first
-        moved = behind_snapshots(rows, [] if kept is None else [kept])
-        return self._outcome(moved.localCheckpoint(eager=False), kept, place=place)
+        return self._outcome(self.behind_snapshots(rows), kept, place=place)
+
+    def behind_snapshots(self, rows: DataFrame) -> DataFrame:
+        """The batch, in which changes that a snapshot did not see sort after its rows."""
+        kept = self.held.read(rows.sparkSession, self.tables.changes)
+        held = [] if kept is None else [kept]
+        return behind_snapshots(rows, held).localCheckpoint(eager=False)
 
     def _outcome(self, rows: DataFrame, kept: DataFrame | None, *, place: Place) -> Outcome:
         keys = self.tables.entry.keys

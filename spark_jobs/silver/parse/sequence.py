@@ -7,7 +7,7 @@ change there; a row of an incremental snapshot sorts right after the last commit
 update is two changes at one position, the deletion first.
 
 In the first transaction after a snapshot, Debezium knows of none before it, and a change sorts by
-its own position; ``apply.early_changes`` corrects this where it matters.
+its own position; ``apply.early_changes`` moves it behind the snapshot where this matters.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ POSITION_DIGITS = 20
 ORDER_DIGITS = 10
 # Kinds of changes, which sort in this order.
 SNAPSHOT, DELETION, OTHER = "0", "1", "2"
+# The kinds of deletions and other changes that were moved behind a snapshot.
+MOVED = {DELETION: "3", OTHER: "4"}
 # Where the position and the kind begin, and the length of the whole text.
 POSITION_START = POSITION_DIGITS + 1
 KIND_START = POSITION_START + POSITION_DIGITS + 1

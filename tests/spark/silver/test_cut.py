@@ -115,26 +115,30 @@ def test_of_several_targets_a_batch_is_cut_at_the_heaviest(
     assert shown == [old, old, content(spark, before)]
 
 
+@pytest.mark.parametrize("together", [False, True], ids=["later", "one batch"])
 def test_the_first_transaction_after_a_snapshot_is_in_one_part(
-    spark: SparkSession, tmp_path: Path
+    spark: SparkSession, tmp_path: Path, *, together: bool
 ) -> None:
     cut, frontier, _ = started(spark, tmp_path, ORDERS)
-    cut.apply(bronze(spark, BATCHES[0]), 0)
-    frontier.aim((Target(150, 1),))
+    # The position of the snapshot, at which nothing after it is shown, and that of the transaction.
+    targets = Target(101, 1), Target(200, 2)
     opened = [change("u", key, at, first=True) for key, at in ((1, 90), (2, 140), (3, 160))]
-    cut.apply(bronze(spark, [*opened, change("d", 4, 210, commit=200)], first=4), 1)
-    [made] = frontier.cuts
-    shown = read(spark, cut.tables.table, made.version.version)
-    assert {(row["order_id"], row["__offset"] < 4) for row in shown.collect()} == {
-        (1, False),
-        (2, False),
-        (3, False),
-        (4, True),
-    }
-    # Alone it reaches no target.
-    frontier.aim((Target(250, 1),))
-    cut.apply(bronze(spark, [change("c", 5, 260, first=True)], first=8), 2)
-    assert len(frontier.cuts) == 1
+    later = [*opened, change("d", 4, 210, commit=200)]
+
+    def shown(position: int) -> set[tuple[int, bool]]:
+        [version] = [one.version.version for one in frontier.cuts if one.position == position]
+        rows = read(spark, cut.tables.table, version).collect()
+        return {(row["order_id"], row["__offset"] >= 4) for row in rows}
+
+    if together:
+        frontier.aim(targets[:1])
+        cut.apply(bronze(spark, [*BATCHES[0], *later]), 0)
+    else:
+        cut.apply(bronze(spark, BATCHES[0]), 0)
+        frontier.aim(targets)
+        cut.apply(bronze(spark, later, first=4), 1)
+        assert shown(200) == {(1, True), (2, True), (3, True), (4, False)}
+    assert shown(101) == {(key, False) for key in (1, 2, 3, 4)}
 
 
 def test_a_batch_that_reaches_no_target_or_is_beyond_it_is_not_cut(
