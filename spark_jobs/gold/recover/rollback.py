@@ -7,6 +7,7 @@ records the input versions that its rows come from.
 
 from __future__ import annotations
 
+import secrets
 from typing import Any
 
 from spark_jobs.errors import LakehouseError
@@ -19,6 +20,7 @@ from spark_jobs.gold.base.errors import (
 from spark_jobs.gold.base.publications import Publication, intruder, publications
 from spark_jobs.gold.recover.change_report import change_report
 from spark_jobs.gold.refresh import ledger
+from spark_jobs.gold.refresh.lease import alone
 from spark_jobs.gold.refresh.steps import Refresher
 from spark_jobs.planning.decision import Reason, ReasonCode, Rollback
 from spark_jobs.planning.plan import RefreshPlan
@@ -135,9 +137,19 @@ class Rollbacker:
         """Pin the view, publish the earlier content, record it; resumes where it was killed.
 
         Raises:
+            LeaseTakenError: another rollback of the view takes long.
             RollbackRefusedError: the files of that version were deleted.
+            TableLockedError: another rollback of the view takes long.
             LakehouseError: any other error of staging and publishing.
         """
+        (row,) = self._store.replay_views(replay_id)
+        # Two processes may have the same rollback: it would fail in the slower one, which would
+        # take away the pin of both.
+        owner = f"{replay_id} {secrets.token_hex(4)}"
+        with alone(self._context, f"rollback/{gold_table(row.view)}", owner=owner):
+            return self._run(replay_id)
+
+    def _run(self, replay_id: str) -> ReplayView:
         record = self._store.replay(replay_id)
         (row,) = self._store.replay_views(replay_id)
         if row.status is ViewProgress.PUBLISHED:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from threading import Thread
 
 import pytest
 from deltalake import DeltaTable
@@ -222,6 +223,33 @@ def test_a_rollback_that_fails_leaves_the_pins_of_others(
         assert run("rollback-2", lambda *_: 2) == "rollback-2"
         assert run("rollback-3", fails) == "rollback-2"
         assert run("rollback-4", is_overtaken) == "rollback-later"
+
+
+def test_a_rollback_that_two_processes_run_keeps_its_pin(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project.refresh()
+    with project.opened() as one, project.opened() as other:
+        first, second = Rollbacker(one), Rollbacker(other)
+        first.begin("v", first.target("v", to=0), replay_id="rollback-1", who="ann", why=WHY)
+        found: list[ReplayView] = []
+        twin = Thread(target=lambda: found.append(second.run("rollback-1")), daemon=True)
+
+        def fails(*_: object) -> int:
+            raise RecomputeStoppedError("v", "its files are gone")
+
+        def while_the_twin_runs(*_: object) -> int:
+            twin.start()
+            twin.join(2)
+            return 2
+
+        monkeypatch.setattr(second, "_publish", fails)
+        monkeypatch.setattr(first, "_publish", while_the_twin_runs)
+        done = first.run("rollback-1")
+        twin.join(30)
+        assert found == [done]
+        assert one.context.store.replay("rollback-1").status is ReplayStatus.DONE
+        assert one.context.store.pinned_views().keys() == {"v"}
 
 
 def test_a_refresh_after_a_replay_that_another_overtakes_is_planned_again(
