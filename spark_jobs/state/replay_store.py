@@ -29,6 +29,11 @@ class ReplayStore:
         with self._write() as connection:
             return replays.begin_replay(connection, record, views=views)
 
+    def ask_again(self, replay_id: str, asked: replays.Asked) -> ReplayRecord:
+        """See ``replays.ask_again``; raises ``ReplayNotFoundError``."""
+        with self._write() as connection:
+            return replays.ask_again(connection, replay_id, asked)
+
     def end_replay(self, replay_id: str, *, status: ReplayStatus, error: str | None = None) -> None:
         """Record how a replay ended."""
         with self._write() as connection:

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, TypedDict
+from typing import Any, NamedTuple, TypedDict
 
 from sqlalchemy import Connection, insert, select, update
 
@@ -47,6 +47,8 @@ class DecisionKind(StrEnum):
 
     APPROVED = "approved"
     REJECTED = "rejected"
+    # One that was killed is continued by another request.
+    ASKED_AGAIN = "asked again"
     # A rolled back view is refreshed again.
     PIN_ENDED = "pin ended"
 
@@ -70,6 +72,15 @@ class Decision:
     def as_dict(self) -> JsonObject:
         """As stored in the control database."""
         return {**asdict(self), "what": self.what.value, "at": self.at.isoformat()}
+
+
+class Asked(NamedTuple):
+    """Who asked for a replay or rollback, why, and who approved it."""
+
+    who: str
+    reason: str
+    ticket: str | None
+    approved_by: str | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,9 +107,17 @@ class ReplayRecord:
     decisions: list[JsonObject] = field(default_factory=list)
 
     @property
+    def asked(self) -> Asked:
+        """The last request for it."""
+        for one in reversed(self.decisions):
+            if one["what"] == DecisionKind.ASKED_AGAIN.value:
+                return Asked(*(one[name] for name in Asked._fields))
+        return Asked(self.who, self.reason, self.ticket, self._who(DecisionKind.APPROVED))
+
+    @property
     def approved_by(self) -> str | None:
-        """The person who approved it; None if nobody was asked."""
-        return self._who(DecisionKind.APPROVED)
+        """The person who approved the last request; None if nobody was asked."""
+        return self.asked.approved_by
 
     @property
     def rejected_by(self) -> str | None:
@@ -209,6 +228,18 @@ def add_decision(connection: Connection, replay_id: str, decision: Decision) -> 
     known = connection.scalar(select(REPLAYS.c.decisions).where(mine)) or []
     values = {"decisions": [*known, decision.as_dict()], "updated_at": utc_now()}
     connection.execute(update(REPLAYS).where(mine).values(values))
+
+
+def ask_again(connection: Connection, replay_id: str, asked: Asked) -> ReplayRecord:
+    """Continue a replay; another person, reason, ticket or approval is recorded.
+
+    Raises:
+        ReplayNotFoundError: there is no such replay.
+    """
+    if asked != get_replay(connection, replay_id).asked:
+        decision = Decision(what=DecisionKind.ASKED_AGAIN, **asked._asdict())
+        add_decision(connection, replay_id, decision)
+    return get_replay(connection, replay_id)
 
 
 def replay_views(connection: Connection, replay_id: str) -> list[ReplayView]:

@@ -94,7 +94,7 @@ class Replayer:
         why: Why,
         approved_by: str | None = None,
     ) -> ReplayRecord:
-        """Record the replay; if it is already recorded, return that record."""
+        """Record the replay; one that is already recorded is continued, and asked for again."""
         record = ReplayRecord(
             replay_id=replay_id,
             kind=ReplayKind.REPLAY,
@@ -105,7 +105,8 @@ class Replayer:
             plan=plan.as_dict(),
             decisions=approval(approved_by),
         )
-        begun = self._store.begin_replay(record, views=[one.view for one in plan.views])
+        self._store.begin_replay(record, views=[one.view for one in plan.views])
+        begun = self._store.ask_again(replay_id, record.asked)
         failpoint("gold.replay.begun")
         return begun
 

@@ -110,8 +110,8 @@ class Rollbacker:
     ) -> ReplayRecord:
         """Record the rollback.
 
-        An unfinished one of the same request is resumed. If the same person repeats a command whose
-        content is still published, nothing is published again.
+        An unfinished one of the same request is resumed, for the reason of the new request. If the
+        same person repeats a command whose content is still published, nothing is published again.
         """
         if (done := self._done(view, target, who=who, why=why)) is not None:
             return done
@@ -128,7 +128,7 @@ class Rollbacker:
         )
         for one in self._store.replays(statuses=(ReplayStatus.RUNNING,), limit=100):
             if one.kind is ReplayKind.ROLLBACK and one.request == request:
-                return one
+                return self._store.ask_again(one.replay_id, record.asked)
         begun = self._store.begin_replay(record, views=[view])
         failpoint("gold.rollback.begun")
         return begun
@@ -160,8 +160,8 @@ class Rollbacker:
             PinnedView(
                 view=row.view,
                 version=target.version,
-                who=record.who,
-                reason=record.reason,
+                who=record.asked.who,
+                reason=record.asked.reason,
                 replay_id=replay_id,
             )
         )

@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from threading import Thread
 
@@ -250,6 +251,27 @@ def test_a_rollback_that_two_processes_run_keeps_its_pin(
         assert found == [done]
         assert one.context.store.replay("rollback-1").status is ReplayStatus.DONE
         assert one.context.store.pinned_views().keys() == {"v"}
+
+
+def test_a_rollback_that_is_asked_for_again_has_the_new_reason(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project.refresh()
+    with project.opened() as refresher:
+        store, rollbacker = refresher.context.store, Rollbacker(refresher)
+        target, later = rollbacker.target("v", to=0), Why("it is wrong once more", "OPS-2")
+        begin = partial(rollbacker.begin, "v", target)
+        begin(replay_id="rollback-1", who="ann", why=WHY, approved_by="eve")
+        for name in ("rollback-2", "rollback-3"):
+            begun = begin(replay_id=name, who="bob", why=later)
+            assert (begun.replay_id, begun.approved_by) == ("rollback-1", None)
+        (_, again) = begun.decisions
+        told = {"what": "asked again", "who": "bob", "reason": later.reason, "ticket": "OPS-2"}
+        assert again.items() >= told.items()
+        monkeypatch.setattr(rollbacker, "_publish", lambda *_: 2)
+        rollbacker.run("rollback-1")
+        pinned = store.pinned_views()["v"]
+        assert (pinned.who, pinned.reason) == ("bob", later.reason)
 
 
 def test_a_refresh_after_a_replay_that_another_overtakes_is_planned_again(

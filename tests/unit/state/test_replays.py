@@ -9,6 +9,7 @@ from spark_jobs.state.engine import make_engine
 from spark_jobs.state.errors import ReplayNotFoundError
 from spark_jobs.state.pinned_views import PinnedView
 from spark_jobs.state.replays import (
+    Asked,
     Decision,
     DecisionKind,
     ReplayKind,
@@ -90,6 +91,16 @@ def test_decisions_are_kept_with_the_replay_record(store: ControlStore) -> None:
     assert kept["approved_by"] == "eve"
     assert [one["what"] for one in kept["decisions"]] == ["approved", "pin ended"]
     assert kept["decisions"][1] == ended.as_dict()
+
+
+def test_who_asks_again_for_a_replay_is_recorded_with_it(store: ControlStore) -> None:
+    first = store.begin_replay(record(decisions=approval("eve")), views=["daily"])
+    assert store.ask_again("r1", first.asked) == first
+    later = Asked("bob", "the amounts are wrong again", "OPS-2", None)
+    for _ in range(2):
+        again = store.ask_again("r1", later)
+        assert (again.asked, again.approved_by, again.who) == (later, None, "ann")
+        assert [one["what"] for one in again.decisions] == ["approved", "asked again"]
 
 
 def test_an_older_database_gets_the_columns_that_it_lacks(control_url: str) -> None:
