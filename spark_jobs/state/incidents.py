@@ -16,7 +16,7 @@ from hashlib import sha256
 from typing import Any
 from uuid import uuid4
 
-from sqlalchemy import Connection, delete, select, update
+from sqlalchemy import Connection, delete, func, select, update
 
 from spark_jobs.state.tables import INCIDENTS
 
@@ -81,6 +81,7 @@ def open_incident(
         failure: the failure as a new incident.
         again_after: time after which an open incident is alerted again.
     """
+    _one_at_a_time(connection, failure)
     columns = INCIDENTS.c
     same = (
         (columns.dag_id == failure.dag_id)
@@ -104,6 +105,15 @@ def open_incident(
         update(INCIDENTS).where(columns.incident_id == known.incident_id).values(change)
     )
     return Incident(**{**row, **change}), told
+
+
+def _one_at_a_time(connection: Connection, failure: Incident) -> None:
+    """Wait for other writers of this fault: while it is not recorded, there is no row to lock."""
+    # SQLite has one writer anyway.
+    if connection.dialect.name == "postgresql":
+        name = f"{failure.dag_id}\n{failure.task_id}\n{failure.fault}"
+        key = int.from_bytes(sha256(name.encode()).digest()[:8], signed=True)
+        connection.execute(select(func.pg_advisory_xact_lock(key))).close()
 
 
 def open_incidents(

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from threading import Thread
 
 import pytest
 
-from spark_jobs.state.incidents import Incident, fault_of, new_incident_id
+from spark_jobs.state.incidents import Incident, fault_of, new_incident_id, open_incident
 from spark_jobs.state.store import ControlStore
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -102,3 +103,35 @@ def test_those_that_ended_long_ago_are_forgotten(store: ControlStore, failed) ->
     failed(1)
     assert store.trim(before=NOON + timedelta(hours=1)).incidents == 1
     assert [one.resolved_at for one in store.incidents()] == [None]
+
+
+def test_tasks_that_fail_at_the_same_moment_share_an_incident(store: ControlStore) -> None:
+    def failure() -> Incident:
+        return Incident(
+            incident_id=new_incident_id(),
+            dag_id="gold__spend",
+            task_id="stage",
+            fault="f",
+            table=None,
+            condition="QUERY_FAILED",
+            message="broken",
+            runbook="gold-refresh",
+            opened_at=NOON,
+            last_at=NOON,
+            times=1,
+            told_at=NOON,
+        )
+
+    told: list[bool] = []
+    second = Thread(
+        target=lambda: told.append(store.open_incident(failure(), again_after=DAY)[1]), daemon=True
+    )
+    with store._write() as connection:
+        assert open_incident(connection, failure(), again_after=DAY)[1]
+        second.start()
+        second.join(0.5)
+        assert told == [], "it waits for the first"
+    second.join(30)
+    assert told == [False]
+    (incident,) = store.incidents()
+    assert incident.times == 2
