@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
+from typing import Final
 
 from spark_jobs.definitions.marked import Places
 from spark_jobs.definitions.models import GoldHeader, SilverHeader
 from spark_jobs.errors import LakehouseError
 from spark_jobs.graph.errors import UnknownColumnError
 from spark_jobs.graph.lineage import lineage_of
-from spark_jobs.graph.manifest import Column, GoldEntry, SilverEntry, SourceEntry
+from spark_jobs.graph.manifest import Column, GoldEntry, Manifest, SilverEntry, SourceEntry
 from spark_jobs.names import BronzeColumn
 
+# How an error of Spark begins that stopped a refresh; Spark's own conditions follow.
+_OF_SPARK: Final = "[QUERY_FAILED]"
+_CONDITION: Final = re.compile(r"\[([A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)*)\]")
 # Bronze columns that contain the record.
 _RECORD = frozenset({BronzeColumn.KEY.value, BronzeColumn.VALUE.value, BronzeColumn.HEADERS.value})
 
@@ -25,6 +30,24 @@ def personal_columns(entry: SourceEntry | SilverEntry | GoldEntry) -> frozenset[
     if isinstance(entry, SourceEntry) and entry.format.streamed:
         return _RECORD if marked else frozenset()
     return marked
+
+
+def reads_personal(manifest: Manifest, view: GoldEntry) -> bool:
+    """Whether a table that a view reads contains personal data."""
+    layers = (manifest.sources, manifest.silver, manifest.gold)
+    inputs = (one for layer in layers for one in layer.values())
+    return any(str(one.table_name) in view.inputs and personal_columns(one) for one in inputs)
+
+
+def without_values(error: str) -> str:
+    r"""An error without what Spark says, which may hold the value that it could not convert.
+
+    >>> without_values("stage: it failed [QUERY_FAILED]\n  Detail: [CAST_INVALID_INPUT] 'ann'")
+    'stage: it failed [QUERY_FAILED] (CAST_INVALID_INPUT)'
+    """
+    ours, mark, told = error.partition(_OF_SPARK)
+    named = ", ".join(dict.fromkeys(_CONDITION.findall(told)))
+    return f"{ours}{mark}" + (f" ({named})" if named else "")
 
 
 def with_personal(

@@ -214,6 +214,12 @@ def alert_of(
         plain = isinstance(error, AirflowException)
         condition = "TASK_FAILED" if plain else type(error).__name__
         message, todo = str(error), None
+        if not plain and _reads_personal(settings, table):
+            message = "its message may have personal data; the task's log has it"
+    if _reads_personal(settings, table):
+        from spark_jobs.graph.personal import without_values
+
+        message = without_values(message)
     return Alert(
         at=datetime.now(UTC).isoformat(),
         environment=settings.environment,
@@ -227,6 +233,20 @@ def alert_of(
         runbook=runbook_at(settings, runbook_of(condition, otherwise=runbook)),
         log_url=str(getattr(ti, "log_url", None) or ""),
     )
+
+
+def _reads_personal(settings: Settings, table: str | None) -> bool:
+    """Whether a gold view reads personal data, which an error of Spark may show."""
+    from spark_jobs.graph.personal import reads_personal
+    from spark_jobs.orchestration.compiled import compiled_manifest
+
+    try:
+        manifest = compiled_manifest(settings)
+    except LakehouseError:
+        # DAGs are made from it, so this is no task of a view.
+        return False
+    entry = manifest.gold.get((table or "").removeprefix("gold."))
+    return entry is not None and reads_personal(manifest, entry)
 
 
 def _gate(error: BaseException | None) -> GateBlockedError | None:

@@ -13,6 +13,7 @@ import yaml
 from airflow.sdk import BaseNotifier
 from airflow.sdk.exceptions import AirflowFailException
 
+from spark_jobs.gold.base.errors import QueryFailedError
 from spark_jobs.orchestration import alerts
 from spark_jobs.orchestration.alerts import AlertNotifier, alert_of
 from spark_jobs.orchestration.errors import NotifierUnusableError
@@ -22,6 +23,7 @@ from spark_jobs.settings import REPOSITORY, Settings, load_settings
 from spark_jobs.state.attempts import AttemptStatus, RefreshAttempt
 from spark_jobs.state.store import ControlStore
 from spark_jobs.state.types import utc_now
+from spark_jobs.storage.compiled import compile_settings
 from spark_jobs.storage.errors import SparkUnreachableError
 
 pytestmark = pytest.mark.filterwarnings("default")
@@ -97,6 +99,31 @@ def test_other_failures(exception: object, condition: str, message: str) -> None
     assert (found.condition, found.message) == (condition, message)
     assert found.runbook == "docs/runbooks/b.md"
     assert found.todo
+
+
+@pytest.mark.parametrize("pii", ["true", "false"])
+def test_an_alert_about_a_view_over_personal_data_shows_no_value(tmp_path: Path, pii: str) -> None:
+    source = "format: csv\npath: seeds/p.csv\nkeys: [k]\ncolumns:\n  k: BIGINT\n"
+    source += f"  mail: {{type: STRING, pii: {pii}}}\n"
+    view = "/* gold\ndescription: d\nowner: o\nrefresh: bulk\n*/\nSELECT p.k FROM bronze.p AS p\n"
+    files = {"sources/p.yml": source, "sql/gold/spend.sql": view, "seeds/p.csv": "k,mail\n1,a\n"}
+    for name, text in files.items():
+        file = tmp_path / name
+        file.parent.mkdir(parents=True)
+        file.write_text(text)
+    settings = load_settings(tmp_path, state_dir=tmp_path / "state")
+    compile_settings(settings)
+    cause = "[CAST_INVALID_INPUT] The value 'ann@example.org' of ..."
+    text = f"stage: {QueryFailedError('spend', cause)}"
+    for error in (AirflowFailException(text), ValueError(cause)):
+        found = alert_of(context(error), table="gold.spend", runbook="b", settings=settings)
+        assert ("ann@" in found.message) is (pii == "false")
+    assert (
+        "CAST_INVALID_INPUT"
+        in alert_of(
+            context(AirflowFailException(text)), table="gold.spend", runbook="b", settings=settings
+        ).message
+    )
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from openlineage.client.event_v2 import InputDataset, Job, OutputDataset, Run, R
 from spark_jobs.gold.base.context import GoldContext, gold_table
 from spark_jobs.gold.telemetry.column_lineage import column_lineage
 from spark_jobs.graph.manifest import GoldEntry
+from spark_jobs.graph.personal import reads_personal, without_values
 from spark_jobs.names import TableName
 from spark_jobs.planning.work import vector_in
 from spark_jobs.state.attempts import AttemptStatus, RefreshAttempt
@@ -49,7 +50,10 @@ def event_of(context: GoldContext, attempt: RefreshAttempt) -> RunEvent:
         eventType=_STATES.get(attempt.status, RunState.START),
         eventTime=utc_now().isoformat(),
         producer=PRODUCER,
-        run=Run(str(uuid5(NAMESPACE_URL, f"tidemark:{attempt.attempt_id}")), _run_facets(attempt)),
+        run=Run(
+            str(uuid5(NAMESPACE_URL, f"tidemark:{attempt.attempt_id}")),
+            _run_facets(attempt, hides_values=reads_personal(context.manifest, entry)),
+        ),
         job=Job(context.manifest.project, str(entry.table_name), _job_facets(entry)),
         inputs=[
             InputDataset(*_place(context, table), facets=_dataset_facets(context, table, version))
@@ -118,7 +122,7 @@ def _job_facets(entry: GoldEntry) -> dict[str, Any]:
     }
 
 
-def _run_facets(attempt: RefreshAttempt) -> dict[str, Any]:
+def _run_facets(attempt: RefreshAttempt, *, hides_values: bool) -> dict[str, Any]:
     """Decision and reason as tags, and the error if there is one."""
     values = {
         "decision": attempt.decision,
@@ -135,6 +139,7 @@ def _run_facets(attempt: RefreshAttempt) -> dict[str, Any]:
     facets: dict[str, Any] = {"tags": facet_v2.tags_run.TagsRunFacet(tags=tags)}
     if attempt.error:
         facets["errorMessage"] = facet_v2.error_message_run.ErrorMessageRunFacet(
-            message=attempt.error, programmingLanguage="SQL"
+            message=without_values(attempt.error) if hides_values else attempt.error,
+            programmingLanguage="SQL",
         )
     return facets

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,7 +14,6 @@ from spark_jobs.names import OPS_SCHEMA
 from spark_jobs.serving.report.table_graph import edges
 
 if TYPE_CHECKING:
-    from spark_jobs.graph.manifest import Manifest
     from spark_jobs.serving.project import OpenProject
     from spark_jobs.state.attempts import RefreshAttempt
 
@@ -23,10 +21,6 @@ Row = Mapping[str, Any]
 
 # The ledger may have millions of attempts; queries read only the newest.
 NEWEST_ATTEMPTS: Final = 10_000
-
-# How an error of Spark begins that stopped a refresh; Spark's own conditions follow.
-_OF_SPARK: Final = "[QUERY_FAILED]"
-_CONDITION: Final = re.compile(r"\[([A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)*)\]")
 
 _ARROW: Final = {
     "string": pa.string(),
@@ -87,7 +81,10 @@ def _freshness(project: OpenProject, now: datetime) -> Iterator[Row]:
 
 
 def _refreshes(project: OpenProject, _: datetime) -> Iterator[Row]:
-    open_views = {*_without_personal_inputs(project.manifest)}
+    from spark_jobs.graph.personal import reads_personal, without_values
+
+    views = project.manifest.gold.values()
+    shown = {one.name for one in views if not reads_personal(project.manifest, one)}
     for one in project.store.attempts(limit=NEWEST_ATTEMPTS):
         actual = one.actual or {}
         seconds = actual.get("seconds")
@@ -104,29 +101,8 @@ def _refreshes(project: OpenProject, _: datetime) -> Iterator[Row]:
             "seconds": sum(seconds.values()) if seconds else None,
             "rows": actual.get("rows"),
             "published_version": one.published_version,
-            "error": one.error if one.view in open_views else _without_values(one.error),
+            "error": one.error if one.view in shown else without_values(one.error or "") or None,
         }
-
-
-def _without_personal_inputs(manifest: Manifest) -> Iterator[str]:
-    """The views whose inputs have no personal data."""
-    from spark_jobs.graph.personal import personal_columns
-    from spark_jobs.serving.sql.session import declared_tables
-
-    tables = {str(name): entry for name, entry in declared_tables(manifest).items()}
-    for view in manifest.gold.values():
-        inputs = (tables[name] for name in view.inputs if name in tables)
-        if not any(map(personal_columns, inputs)):
-            yield view.name
-
-
-def _without_values(error: str | None) -> str | None:
-    """An error without what Spark says, which may hold the value that it could not convert."""
-    if error is None or _OF_SPARK not in error:
-        return error
-    ours, _, told = error.partition(_OF_SPARK)
-    named = ", ".join(dict.fromkeys(_CONDITION.findall(told)))
-    return f"{ours}{_OF_SPARK}" + (f" ({named})" if named else "")
 
 
 def _verdicts(project: OpenProject, _: datetime) -> Iterator[Row]:

@@ -17,10 +17,12 @@ from deltalake import write_deltalake
 from openlineage.client.serde import Serde
 
 from spark_jobs.gold.base.context import GoldContext
+from spark_jobs.gold.base.errors import QueryFailedError
 from spark_jobs.gold.refresh.ledger import end_attempt, open_attempt, timed_step
 from spark_jobs.gold.telemetry.lineage import event_of
 from spark_jobs.gold.telemetry.reporting import LINEAGE
 from spark_jobs.gold.telemetry.sending import Sender
+from spark_jobs.graph.manifest import ApplyMode, SilverEntry
 from spark_jobs.planning.vector import VersionVector
 from spark_jobs.sections import LineageSettings
 from spark_jobs.settings import REPOSITORY
@@ -147,6 +149,28 @@ def test_a_failure_is_reported_with_its_error_and_a_skip_is_no_run(to_file, file
     start, fail = events(file)
     assert (start["eventType"], fail["eventType"]) == ("START", "FAIL")
     assert fail["run"]["facets"]["errorMessage"]["message"] == "stage: by zero"
+
+
+def test_an_error_over_personal_data_is_reported_without_values(to_file, file) -> None:
+    [column] = to_file.manifest.gold["spend"].columns
+    orders = SilverEntry(
+        name="orders",
+        source="orders",
+        sql="",
+        projection="",
+        columns=(column.model_copy(update={"pii": True}),),
+        apply=ApplyMode.APPEND,
+        file="sql/silver/orders.sql",
+        fingerprint="f",
+    )
+    to_file.manifest.silver["orders"] = orders
+    attempt = open_attempt(to_file, plan(FULL), epoch=1, seconds=0.1)
+    LINEAGE.wait()
+    with pytest.raises(QueryFailedError), timed_step(to_file, attempt, "stage"):
+        raise QueryFailedError("spend", "[CAST_INVALID_INPUT] The value 'ann@example.org' of ...")
+    [_, fail] = events(file)
+    message = fail["run"]["facets"]["errorMessage"]["message"]
+    assert message.endswith("[QUERY_FAILED] (CAST_INVALID_INPUT)")
 
 
 @pytest.mark.parametrize(
