@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import isnan
 from typing import Any, Final
 
 import pyarrow as pa
@@ -14,6 +15,7 @@ from spark_jobs.storage.delta import Txn
 from spark_jobs.storage.rows import Merge
 
 _DELETED: Final = "__goes"
+_NAN: Final = object()
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,7 @@ def sync_rows(
         return SyncResult(rows.num_rows, 0, 0, DeltaTable(location).version(), replaced=True)
     now = _by_key(rows, keys)
     inserted = [row for key, row in now.items() if key not in was]
-    updated = [row for key, row in now.items() if key in was and was[key] != row]
+    updated = [row for key, row in now.items() if key in was and not _same(was[key], row)]
     deleted = [row for key, row in was.items() if key not in now]
     if inserted or updated or deleted:
         marked = [{**row, _DELETED: False} for row in (*inserted, *updated)]
@@ -102,7 +104,22 @@ def hold(rows: pa.Table, location: str, *, metadata: Mapping[str, Any]) -> None:
 
 
 def _by_key(rows: pa.Table, keys: Sequence[str]) -> dict[tuple[Any, ...], dict[str, Any]]:
-    return {tuple(row.get(one) for one in keys): row for row in rows.to_pylist()}
+    return {tuple(_comparable(row.get(one)) for one in keys): row for row in rows.to_pylist()}
+
+
+def _same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    return bool(_comparable(one) == _comparable(other))
+
+
+def _comparable(value: Any) -> Any:
+    """A value in which NaN is equal to itself, also within arrays and structs."""
+    if isinstance(value, float) and isnan(value):
+        return _NAN
+    if isinstance(value, Mapping):
+        return {name: _comparable(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_comparable(one) for one in value]
+    return value
 
 
 def _kinds(schema: pa.Schema) -> dict[str, pa.DataType]:

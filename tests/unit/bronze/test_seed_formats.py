@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from math import nan
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from spark_jobs.graph.parquet_columns import MOST_BYTES
 from spark_jobs.settings import load_settings
 from spark_jobs.storage.compiled import compiled
 from spark_jobs.storage.lake import Lake
+from spark_jobs.storage.small_tables import sync_rows
 
 SOURCE = """\
 format: {form}
@@ -465,3 +467,20 @@ def test_a_damaged_page_refuses_the_load() -> None:
     with pytest.raises(SeedUnreadableError) as refused:
         read(SourceFormat.PARQUET, bytes(content), {"k": "int"})
     assert refused.value.hint == "Write the file again. The table does not change."
+
+
+def test_a_row_with_nan_is_the_same_at_the_next_load(tmp_path: Path) -> None:
+    location = str(tmp_path / "t")
+    kinds = pa.schema({"k": pa.float64(), "x": pa.float64(), "many": pa.list_(pa.float64())})
+
+    def loaded(*rows: tuple[float, float, list[float]]) -> tuple[int, int, int]:
+        found = [dict(zip(kinds.names, row, strict=True)) for row in rows]
+        done = sync_rows(
+            pa.Table.from_pylist(found, kinds), location, keys=["k"], comments={}, writer="w"
+        )
+        return done.inserted, done.updated, done.deleted
+
+    first = (1.0, nan, [nan, 1.0])
+    assert loaded(first, (nan, 1.0, [])) == (2, 0, 0)
+    assert loaded(first, (nan, 1.0, [])) == (0, 0, 0)
+    assert loaded((1.0, nan, [nan, 2.0]), (nan, 1.0, [])) == (0, 1, 0)
