@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
 from pydantic import ValidationError
 
-from spark_jobs.errors import LakehouseError, ProblemsError
+from spark_jobs.errors import LakehouseError, ProblemsError, SettingError
 from spark_jobs.graph.atomic import replace_file
 from spark_jobs.graph.compile import read_project
 from spark_jobs.graph.compile_cache import CompileCache
 from spark_jobs.graph.manifest import Manifest
 from spark_jobs.settings import DAG_FILES, Settings
 from spark_jobs.storage import log
+from spark_jobs.storage.lake import plain_location, remote_location
 from spark_jobs.storage.rights import make_state
 
 # The file with the compiled views, in the state directory.
 CACHE = "compile-cache.json"
+_ENCODED = re.compile("%[0-9A-Fa-f]{2}")
 
 logger = logging.getLogger(__name__)
 
@@ -85,7 +88,7 @@ def inspect_settings(
         keep: whether to keep the compiled views for the next run, in the state directory.
     """
     cache = _cache(settings)
-    found = read_project(
+    manifest, problems = read_project(
         settings.project_dir,
         every_override=settings.gold.every_override or None,
         scheduled_at_first=settings.gold.scheduled_at_first,
@@ -98,7 +101,16 @@ def inspect_settings(
     with suppress(OSError):
         if cache.changed and keep and settings.state.is_dir():
             replace_file(settings.state / CACHE, cache.text())
-    return found
+    return manifest, [*_lake_problems(settings), *problems]
+
+
+def _lake_problems(settings: Settings) -> Iterator[SettingError]:
+    """A lake whose path delta-rs takes for another one: it decodes percent signs, unlike Spark."""
+    found = _ENCODED.search(plain_location(settings.lake))
+    if found is not None and not remote_location(settings.lake):
+        key = "lake_root" if settings.lake_root else "state_dir"
+        problem = f'the lake {settings.lake} has "{found[0]}" in its path, which delta-rs decodes'
+        yield SettingError(key, problem)
 
 
 def _cache(settings: Settings) -> CompileCache:

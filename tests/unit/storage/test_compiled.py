@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from spark_jobs.errors import SettingError
 from spark_jobs.graph.manifest import Manifest
 from spark_jobs.settings import load_settings
 from spark_jobs.storage import compiled as compiled_module
-from spark_jobs.storage.compiled import current_manifest, put_manifest
+from spark_jobs.storage.compiled import current_manifest, inspect_settings, put_manifest
 
 
 def test_it_is_read_again_when_it_was_recompiled(tmp_path: Path) -> None:
@@ -48,3 +49,17 @@ def test_airflow_reads_its_dag_files_when_the_manifest_has_changed(
     # Airflow compares this with the end of its last reading.
     assert file.stat().st_mtime >= before - 0.1
     assert Manifest.read(settings.manifest_file).project == "second"
+
+
+def test_a_lake_that_delta_rs_would_look_for_elsewhere_is_refused(tmp_path: Path) -> None:
+    project = tmp_path / "a b"
+    project.mkdir()
+
+    def problems(**changed: object) -> list[str]:
+        settings = load_settings(project, **changed)
+        found = inspect_settings(settings)[1]
+        return [one.key for one in found if isinstance(one, SettingError)]
+
+    assert problems() == problems(lake_root="s3a://lake/a%20b") == problems(lake_root="x%y") == []
+    assert problems(lake_root="x%20y") == ["lake_root"]
+    assert problems(state_dir=tmp_path / "x%2Fy") == ["state_dir"]
