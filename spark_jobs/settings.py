@@ -19,7 +19,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 import yaml
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, FiniteFloat, ValidationError, model_validator
 from pydantic_settings import (
     BaseSettings,
     InitSettingsSource,
@@ -106,7 +106,7 @@ class Settings(BaseSettings):
     gold: GoldSettings = GoldSettings()
     graph: GraphSettings = GraphSettings()
     # Values of @name in the SQL of the project. A profile may set other values.
-    variables: dict[str, bool | int | float | str] = Field(default_factory=dict)
+    variables: dict[str, bool | int | FiniteFloat | str] = Field(default_factory=dict)
     breaker: BreakerSettings = BreakerSettings()
     replay: ReplaySettings = ReplaySettings()
     maintenance: MaintenanceSettings = MaintenanceSettings()

@@ -77,7 +77,7 @@ def test_a_wrong_value_is_reported_with_its_file(project: Path, profile: str, fi
     assert problem.location.file == file
 
 
-@pytest.mark.parametrize("value", ["2026-01-01", "", "[1, 2]"])
+@pytest.mark.parametrize("value", ["2026-01-01", "", "[1, 2]", ".nan", "-.inf"])
 def test_a_variable_of_another_kind_is_one_problem(project: Path, value: str) -> None:
     (project / "tidemark.yml").write_text(f"variables:\n  since: {value}\n")
     with pytest.raises(ProblemsError) as caught:
