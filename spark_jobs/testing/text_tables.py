@@ -1,13 +1,17 @@
-"""Reads text tables: a line of names, then a line for each row, with cells between bars.
+r"""Reads text tables: a line of names, then a line for each row, with cells between bars.
 
 order_id | amount | created_at
 11       | 10.50  | 2026-03-01 08:00:00
 12       | NULL   | 2026-03-02
+
+In a cell, ``\|`` is a bar. The cell ``\NULL`` is the text NULL, and ``\`` alone an empty text, as
+the empty cell is in a table of several columns.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,6 +25,8 @@ from spark_jobs.errors import Location, did_you_mean
 from spark_jobs.testing.errors import CaseTableError
 
 NULL = "NULL"
+_BETWEEN = re.compile(r"(?<!\\)\|")
+_ESCAPED = {NULL: None, rf"\{NULL}": NULL, "\\": ""}
 
 
 @dataclass(frozen=True)
@@ -46,7 +52,7 @@ def read_text_table(text: str, location: Location) -> TextTable:
     if not lines:
         hint = "Write a line with the names of the columns, then a line for each row."
         raise CaseTableError("there is no line", hint, location=location)
-    columns, *rows = [tuple(cell.strip() for cell in line.split("|")) for line in lines]
+    columns, *rows = [tuple(cell.strip() for cell in _BETWEEN.split(line)) for line in lines]
     for name, count in Counter(columns).items():
         if count > 1:
             problem = f"column {name!r} is there {count} times"
@@ -54,7 +60,10 @@ def read_text_table(text: str, location: Location) -> TextTable:
     for row in rows:
         if len(row) != len(columns):
             problem = f"{' | '.join(row)!r} has {len(row)} cells for {len(columns)} columns"
-            hint = "Write one cell per column, separated by bars, and NULL for a missing value."
+            hint = (
+                "Write one cell per column, separated by bars, and NULL for a missing value. "
+                "A bar in a text is \\|."
+            )
             raise CaseTableError(problem, hint, location=location)
     return TextTable(columns, tuple(rows), location)
 
@@ -75,7 +84,7 @@ def typed_rows(table: TextTable, schema: pa.Schema) -> pa.Table:
             problem = f"there is no column {name!r}"
             hint = did_you_mean(name, schema.names) or f"There are {', '.join(schema.names)}."
             raise CaseTableError(problem, hint, location=table.location)
-        texts = [None if row[at] == NULL else row[at] for row in table.rows]
+        texts = [_text(row[at]) for row in table.rows]
         kind = schema.field(name).type
         try:
             arrays.append(_typed(texts, kind))
@@ -84,6 +93,11 @@ def typed_rows(table: TextTable, schema: pa.Schema) -> pa.Table:
             hint = "Write 10.50, 2026-03-01 08:00:00, 2026-03-01, true or [1, 2], as it fits."
             raise CaseTableError(problem, hint, location=table.location) from error
     return pa.table(arrays, names=list(table.columns))
+
+
+def _text(cell: str) -> str | None:
+    """What a cell says; None: NULL."""
+    return _ESCAPED[cell] if cell in _ESCAPED else cell.replace(r"\|", "|")
 
 
 def _typed(texts: Sequence[str | None], kind: pa.DataType) -> pa.Array:

@@ -50,6 +50,19 @@ id | amount | at                  | on         | good | mean | tags   | name
     ]
 
 
+def test_a_text_may_be_a_bar_or_null_or_empty() -> None:
+    text = r"""
+name
+a\|b
+\NULL
+NULL
+\
+\d+\\
+"""
+    assert [row["name"] for row in rows(text)] == ["a|b", "NULL", None, "", "\\d+\\\\"]
+    assert rows("id | name\n1 | {\\|}\n2 |") == [{"id": 1, "name": "{|}"}, {"id": 2, "name": ""}]
+
+
 def test_a_table_may_have_no_row() -> None:
     assert rows("id | name") == []
 
