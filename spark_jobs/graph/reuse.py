@@ -231,14 +231,14 @@ def library_of(
         try:
             macros[file.name] = read_macro(file)
         except LakehouseError as error:
-            problems.append(error)
+            _tell(problems, error)
     library.macros = macros
     ephemeral = {}
     for file in definitions.ephemeral.values():
         try:
             ephemeral[file.name] = plain_sql(SqlText(file.file, file.text))
         except LakehouseError as error:
-            problems.append(error)
+            _tell(problems, error)
     library.ephemeral = ephemeral
     for macro in macros.values():
         _check(library, SqlText(macro.file, macro.body), f"macro {macro.name}", problems)
@@ -249,8 +249,25 @@ def library_of(
             try:
                 parse_select(SqlText(source.file, query))
             except LakehouseError as error:
-                problems.append(error)
+                _tell(problems, error)
     return library
+
+
+def _tell(problems: list[LakehouseError], error: LakehouseError) -> None:
+    """Add a problem once: users of a macro get its own, and each part of a cycle finds it."""
+    for at, known in enumerate(problems):
+        if known is error:
+            return
+        cycles = [set(one.path) for one in (known, error) if isinstance(one, ReuseCycleError)]
+        if len(cycles) > 1 and cycles[0] == cycles[1]:
+            problems[at] = min(known, error, key=_place)
+            return
+    problems.append(error)
+
+
+def _place(error: LakehouseError) -> tuple[str, int, int]:
+    at = error.location or Location("")
+    return at.file, at.line or 0, at.column or 0
 
 
 def literal(value: Value) -> str:
@@ -274,7 +291,7 @@ def _check(
     try:
         return library.expand(source, inside=(key,))
     except LakehouseError as error:
-        problems.append(error)
+        _tell(problems, error)
     return None
 
 
@@ -287,7 +304,7 @@ def _all(
         try:
             padded = library.expand(SqlText(one.file, one.padded))
         except LakehouseError as error:
-            problems.append(error)
+            _tell(problems, error)
             continue
         same = padded == one.padded
         made[name] = one if same else replace(one, padded=padded, sql=padded.strip())

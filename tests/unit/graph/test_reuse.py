@@ -249,6 +249,20 @@ def test_errors_in_macros_have_a_location(tmp_path: Path, wrong: str) -> None:
     assert (first.location.file, first.location.line, first.location.column) == (file, line, column)
 
 
+def test_a_cycle_is_reported_once_whoever_uses_it(tmp_path: Path) -> None:
+    folder = project(
+        tmp_path,
+        sql__macros__a="CREATE MACRO a(x) AS b(x)",
+        sql__macros__b="CREATE MACRO b(x) AS c(x)",
+        sql__macros__c="CREATE MACRO c(x) AS a(x)",
+        sql__gold__v="SELECT a(o.order_id) AS n FROM bronze.orders AS o",
+        sql__gold__w="SELECT b(o.order_id) AS n FROM bronze.orders AS o",
+    )
+    [problem] = problems(folder)
+    assert problem.condition == "REUSE_CYCLE"
+    assert "macro a -> macro b -> macro c -> macro a uses itself" in str(problem)
+
+
 def test_a_misspelt_variable_is_reported_with_a_suggestion(tmp_path: Path) -> None:
     folder = project(
         tmp_path, sql__gold__v="SELECT o.order_id, @leest AS n FROM bronze.orders AS o"
