@@ -242,7 +242,7 @@ def _rows_of(actions: list[Mapping[str, Any]]) -> int | None:
     )
     metrics = info.get("operationMetrics") or {}
     for names in _COUNTED:
-        found = [int(metrics[name]) for name in names if name in metrics]
+        found = [int(metrics[name]) for name in names if metrics.get(name) is not None]
         if found:
             return sum(found)
     total = 0
@@ -251,9 +251,10 @@ def _rows_of(actions: list[Mapping[str, Any]]) -> int | None:
             stats = action[kind].get("stats")
             if not action[kind].get("dataChange", True):
                 continue
-            if not stats:
+            rows = json.loads(stats).get("numRecords") if stats else None
+            if rows is None:
                 return None
-            total += int(json.loads(stats).get("numRecords", 0))
+            total += int(rows)
     return total
 
 

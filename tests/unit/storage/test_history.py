@@ -11,7 +11,13 @@ import pytest
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 
 from spark_jobs.storage import commits, log
-from spark_jobs.storage.history import Changes, changes_between, readable, rows_changed
+from spark_jobs.storage.history import (
+    Changes,
+    changes_between,
+    readable,
+    rows_changed,
+    rows_of_commit,
+)
 
 FED = {"delta.enableChangeDataFeed": "true"}
 ROWS = pa.table({"k": pa.array([1, 2, 3], pa.int32()), "v": ["a", "b", "c"]})
@@ -260,6 +266,21 @@ def test_a_commit_that_says_nothing_is_counted(
     for one in found:
         expected = None if one.version in {0, *silent} else {"n": one.version}
         assert one.metadata == expected
+
+
+def test_counts_of_rows_may_be_null(fed: str) -> None:
+    folder = Path(fed) / "_delta_log"
+    metrics = {"numTargetRowsInserted": None, "numTargetRowsDeleted": "2"}
+    commit(fed, 1, {"commitInfo": {"operationMetrics": metrics}})
+    assert rows_of_commit(fed, 1) == 2
+    commit(fed, 1, {"commitInfo": {"operationMetrics": None}})
+    assert rows_of_commit(fed, 1) == 0
+    lines = map(json.loads, (folder / f"{0:020}.json").read_text().splitlines())
+    add = next(one["add"] for one in lines if "add" in one)
+    for stats in ('{"numRecords": null}', "{}", None):
+        commit(fed, 1, {"add": {**add, "stats": stats}})
+        assert rows_of_commit(fed, 1) is None
+        assert changes_between(fed, after=0, upto=1).rows is None
 
 
 def test_other_partitions_are_another_shape(fed: str) -> None:
