@@ -280,6 +280,18 @@ def test_a_query_that_works_for_too_long_is_stopped(client: SqlClient) -> None:
     assert client.rows("SELECT 1 AS one") == [(1,)]
 
 
+def test_a_query_of_many_short_jobs_is_stopped(client: SqlClient) -> None:
+    # A job for each partition of the result, and for each branch.
+    short = "SELECT r.id FROM range(0, {rows}, 1, {parts}) AS r WHERE r.id % 7 = 9"
+    many = short.format(rows=100_000_000_000, parts=1000)
+    branches = " UNION ALL ".join([short.format(rows=200_000_000, parts=1)] * 200)
+    for statement in (many, branches):
+        started = time.monotonic()
+        assert f"a query may run for {QUERY_SECONDS} seconds" in client.refusal(statement)
+        assert time.monotonic() - started < 5 * QUERY_SECONDS
+    assert client.rows("SELECT 1 AS one") == [(1,)]
+
+
 def test_a_version_that_was_removed_is_an_error(client: SqlClient) -> None:
     declare(client.settings.project_dir, "kept", BY_CITY, "Kept for a while.")
     compile_settings(client.settings)

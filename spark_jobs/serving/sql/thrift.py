@@ -143,27 +143,59 @@ def _compile(java: Any, folder: Path) -> None:
 
 @dataclass
 class JobLimit:
-    """Cancels jobs that run too long, also while a client fetches rows.
+    """Stops statements whose jobs run too long together, also while a client fetches rows.
+
+    A statement can have many jobs, one after the other: Spark collects each partition of its result
+    by a job. All have the statement's id as their job group.
 
     Attributes:
-        seconds: time limit of a job.
-        seen: start of each running job by id, on the clock of ``time.monotonic``.
+        seconds: limit of the time in which a statement has a running job.
+        used: that time by statement, or by job for a job of no statement.
+        seen: when a statement had a running job last, on the clock of ``time.monotonic``.
     """
 
     spark: SparkSession
     seconds: float
-    seen: dict[int, float] = field(default_factory=dict)
+    used: dict[str, float] = field(default_factory=dict)
+    seen: dict[str, float] = field(default_factory=dict)
+    looked_at: float = field(default_factory=time.monotonic)
 
     def enforce(self) -> None:
-        """Cancel jobs beyond the limit; call about once a second."""
-        context, now = self.spark.sparkContext, time.monotonic()
-        running = context.statusTracker().getActiveJobsIds()
-        self.seen = {job: self.seen.get(job, now) for job in running}
-        for job, since in self.seen.items():
-            if now - since > self.seconds:
+        """Stop statements beyond the limit; call about once a second."""
+        now, spark = time.monotonic(), self.spark.sparkContext._jsc.sc()  # noqa: SLF001
+        passed, self.looked_at = now - self.looked_at, now
+        # Of a statement that has no job for so long, no client fetches rows any more.
+        forgotten = [one for one, at in self.seen.items() if now - at > self.seconds + passed]
+        for one in forgotten:
+            del self.seen[one], self.used[one]
+        for statement, job in _running_jobs(self.spark).items():
+            self.seen[statement] = now
+            self.used[statement] = self.used.get(statement, 0.0) + passed
+            if self.used[statement] > self.seconds:
                 reason = f"because a query may run for {self.seconds:g} seconds"
-                logger.warning("job stopped job=%s seconds=%d", job, now - since)
-                context._jsc.sc().cancelJob(job, reason)  # noqa: SLF001
+                logger.warning("statement stopped id=%s job=%s", statement, job)
+                if statement.startswith(_ALONE):
+                    spark.cancelJob(job, reason)
+                else:
+                    spark.cancelJobGroupAndFutureJobs(statement, reason)
+
+
+_ALONE = "job "
+
+
+def _running_jobs(spark: SparkSession) -> dict[str, int]:
+    """One running job of each statement, by its job group; those of none by ``_ALONE`` and id."""
+    context: Any = spark.sparkContext
+    running = context._jvm.java.util.List.of(  # noqa: SLF001 - Spark's public trackers hide groups
+        context._jvm.org.apache.spark.JobExecutionStatus.RUNNING  # noqa: SLF001
+    )
+    jobs = context._jsc.sc().statusStore().jobsList(running).iterator()  # noqa: SLF001
+    found = {}
+    while jobs.hasNext():
+        job = jobs.next()
+        number, group = job.jobId(), job.jobGroup()
+        found[group.get() if group.isDefined() else f"{_ALONE}{number}"] = number
+    return found
 
 
 class _Check:
