@@ -48,7 +48,7 @@ def apply(
     console = Console(highlight=False, stderr=as_json)
     with (
         ControlStore.open(settings.control_url) as store,
-        only_apply(settings),
+        only_apply(settings, store),
         ExitStack() as opened,
     ):
         allowed = break_contract or ()

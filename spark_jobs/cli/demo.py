@@ -180,7 +180,7 @@ def apply_schedule(settings: Settings, steps: Steps) -> None:
     from spark_jobs.storage.compiled import compiled
 
     project = compiled(settings)
-    with ControlStore.open(settings.control_url) as store, only_apply(settings):
+    with ControlStore.open(settings.control_url) as store, only_apply(settings, store):
         planned = make_plan(settings, store, project)
         carrier = Carrier(settings, store, project)
         if planned.plan.steps:

@@ -29,7 +29,7 @@ def drop(
     from spark_jobs.storage.lake import Lake
 
     settings = load_settings(context.obj)
-    with ControlStore.open(settings.control_url) as store, only_apply(settings):
+    with ControlStore.open(settings.control_url) as store, only_apply(settings, store):
         running = store.deployment_in_force()
         kept = dict(running.kept) if running else {}
         tables = list(dict.fromkeys(tables))

@@ -145,7 +145,7 @@ def promote(
     steps = Steps(Console(stderr=True, highlight=False))
     with ControlStore.open(settings.control_url) as store:
         known_environment(store, name)
-        with only_apply(settings), only_writer(settings, name):
+        with only_apply(settings, store), only_writer(settings, name):
             found = plan_promotion(store, known_environment(store, name))
             confirmed([f"publish gold.{view} from {name}" for view in found.left], yes=yes)
             refresher = Refresher(settings, found.planned.project, store)

@@ -36,6 +36,16 @@ class ApplyRunningError(LakehouseError):
     hint = "Wait until it has ended, then run `tidemark plan` again."
 
 
+class ApplyOvertakenError(LakehouseError):
+    """A later apply took over the open steps of a running one."""
+
+    condition = "APPLY_OVERTAKEN"
+    deployment: str
+    primary = "another apply continued deployment {deployment} while this one was running"
+    detail = "This one stopped. Its finished steps stay done; the other one does the open ones."
+    hint = "Wait until the other apply has ended, then run `tidemark plan`."
+
+
 class PlanOutdatedError(LakehouseError):
     """Another deployment is in force than the plan was made for."""
 

@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 import secrets
+import socket
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from spark_jobs.deploy.change import Action, Kind
-from spark_jobs.deploy.errors import ApplyRunningError, PlanOutdatedError
+from spark_jobs.deploy.errors import (
+    ApplyOvertakenError,
+    ApplyRunningError,
+    PlanOutdatedError,
+)
 from spark_jobs.deploy.kept_settings import kept_settings
 from spark_jobs.deploy.plan import Plan
 from spark_jobs.deploy.steps import Step, StepKind
 from spark_jobs.errors import LakehouseError, ProblemsError
 from spark_jobs.settings import Settings
 from spark_jobs.state.deployments import OPEN, Deployment, DeploymentStatus
-from spark_jobs.state.errors import TableLockedError
+from spark_jobs.state.errors import LeaseTakenError, TableLockedError
 from spark_jobs.state.failpoints import failpoint
 from spark_jobs.state.locks import table_lock
 from spark_jobs.state.store import ControlStore
 from spark_jobs.state.types import utc_now
-from spark_jobs.storage.lake import lock_directory
+from spark_jobs.storage.lake import lock_directory, remote_location
 
 if TYPE_CHECKING:
     from spark_jobs.rollout.planning import Planned
@@ -60,17 +65,24 @@ class Applied:
 
 
 @contextmanager
-def only_apply(settings: Settings) -> Iterator[None]:
-    """Hold the lock of applies while the context lasts.
+def only_apply(settings: Settings, store: ControlStore) -> Iterator[None]:
+    """Hold the lock of applies while the context lasts, and a lease if the lake has no locks.
+
+    The owner of the lease is this machine, so that an apply continues here at once after a kill.
 
     Raises:
         ApplyRunningError: another apply holds it.
     """
+    owner, seconds = f"{socket.gethostname()}:{settings.state}", settings.gold.lease_seconds
     with ExitStack() as held:
         try:
             held.enter_context(table_lock(lock_directory(settings.lake, settings.state), LOCK))
+            if remote_location(settings.lake):
+                held.enter_context(store.lease(LOCK, owner=owner, seconds=seconds))
         except TableLockedError as error:
             raise ApplyRunningError(error.detail) from error
+        except LeaseTakenError as error:
+            raise ApplyRunningError(f"It runs on {error.holder}. {error.detail}") from error
         yield
 
 
@@ -100,6 +112,7 @@ def apply(
         ProblemsError: the plan has problems; nothing was done.
         PlanOutdatedError: another deployment is in force than the plan was made for.
         DeploymentOvertakenError: another machine started an apply from the same base.
+        ApplyOvertakenError: another machine started one while this did not renew its lease.
     """
     if planned.plan.problems:
         raise ProblemsError(planned.plan.problems)
@@ -110,6 +123,7 @@ def apply(
     for step in map(Step.parse, deployment.open_steps):
         point = f"apply.{step.kind.name.lower()}"
         failpoint(f"{point}.begins")
+        check_not_overtaken(store, deployment)
         try:
             with watch(step) as note:  # type: ignore[attr-defined]
                 said = carry(step, deployment, note)
@@ -130,6 +144,17 @@ def apply(
     problem = "\n".join(error.render() for error in failed.values()) or None
     store.end_deployment(deployment.deployment_id, status=status, error=problem)
     return Applied(deployment.deployment_id, told, failed)
+
+
+def check_not_overtaken(store: ControlStore, deployment: Deployment) -> None:
+    """Verify that no later deployment took over the open steps.
+
+    Raises:
+        ApplyOvertakenError: one did.
+    """
+    found = store.deployment(deployment.deployment_id)
+    if found is not None and found.status is DeploymentStatus.SUPERSEDED:
+        raise ApplyOvertakenError(deployment.deployment_id)
 
 
 def settle(store: ControlStore, plan: Plan) -> None:

@@ -123,7 +123,7 @@ class Shop:
 
     def promote(self, name: str = "ana") -> Applied:
         """What ``tidemark env promote`` does."""
-        with only_apply(self.settings), only_writer(self.settings, name):
+        with only_apply(self.settings, self.store), only_writer(self.settings, name):
             found = plan_promotion(self.store, known_environment(self.store, name))
             refresher = Refresher(
                 self.settings,

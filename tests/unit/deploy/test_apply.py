@@ -8,7 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from spark_jobs.deploy.errors import ApplyRunningError, PlanOutdatedError, StepFailedError
+from spark_jobs.deploy.errors import (
+    ApplyOvertakenError,
+    ApplyRunningError,
+    PlanOutdatedError,
+    StepFailedError,
+)
 from spark_jobs.deploy.steps import Step, StepKind
 from spark_jobs.errors import ProblemsError
 from spark_jobs.graph.compile import compile_project
@@ -266,11 +271,50 @@ def test_of_two_machines_on_one_base_one_is_refused(
         store.begin_deployment(type(found)(deployment_id="other", number=1, who="b", manifest="{}"))
 
 
-def test_two_applies_at_once_are_refused(settings: Settings) -> None:
-    with only_apply(settings), pytest.raises(ApplyRunningError), only_apply(settings):
+def test_two_applies_at_once_are_refused(settings: Settings, store: ControlStore) -> None:
+    twice = only_apply(settings, store)
+    with only_apply(settings, store), pytest.raises(ApplyRunningError), twice:
         pass
-    with only_apply(settings):
+    with only_apply(settings, store):
         pass
+
+
+def test_two_machines_do_not_apply_at_once_on_an_object_store(
+    settings: Settings, store: ControlStore, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    words = {"lake_root": "s3a://bucket/lake", "control_db": settings.control_url}
+    here, there = (
+        load_settings(settings.project_dir, state_dir=tmp_path / name, **words)
+        for name in ("here", "there")
+    )
+    with only_apply(here, store):
+        monkeypatch.setattr("socket.gethostname", lambda: "there")
+        with pytest.raises(ApplyRunningError) as caught, only_apply(there, store):
+            pass
+        assert str(tmp_path / "here") in str(caught.value)
+    with only_apply(there, store):
+        pass
+
+
+def test_an_apply_that_another_continued_stops(settings: Settings, store: ControlStore) -> None:
+    project = compile_project(settings.project_dir)
+    carried_here: list[str] = []
+
+    def carry(step: Step, *_: object) -> None:
+        carried_here.append(str(step))
+        run(settings, store)
+
+    with pytest.raises(ApplyOvertakenError):
+        apply(
+            settings,
+            store,
+            make_plan(settings, store, project),
+            who="tests",
+            carry=carry,
+            watch=lambda _: nullcontext(lambda _: None),
+        )
+    assert len(carried_here) == 1
+    assert store.newest_deployment().status is DeploymentStatus.APPLIED
 
 
 def killed(state: Path, folder: Path, point: str) -> None:
