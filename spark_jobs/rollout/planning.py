@@ -10,12 +10,13 @@ from spark_jobs.deploy.change import Cost
 from spark_jobs.deploy.environments import entry_of
 from spark_jobs.deploy.kept_settings import kept_settings
 from spark_jobs.deploy.plan import Plan, Running, plan_change
-from spark_jobs.deploy.steps import Step
+from spark_jobs.deploy.steps import Step, StepKind, captured
 from spark_jobs.graph.manifest import Manifest, SilverEntry, SourceEntry
 from spark_jobs.names import TableName
 from spark_jobs.rollout.sources import new_source_facts
 from spark_jobs.settings import Settings
 from spark_jobs.state.attempts import AttemptStatus
+from spark_jobs.state.deployments import Deployment
 from spark_jobs.state.store import ControlStore
 from spark_jobs.storage import log
 from spark_jobs.storage.errors import LogUnreadableError, TableMissingError
@@ -76,23 +77,40 @@ def running_now(store: ControlStore, project: Manifest) -> Running:
     found = store.deployment_in_force()
     newest = store.newest_deployment()
     unfinished = newest if newest is not None and newest.unfinished else None
-    steps = tuple(map(Step.parse, unfinished.open_steps)) if unfinished else ()
     if found is None:
         return Running(
             deployment=None,
             manifest=Manifest(project=project.project),
             settings={},
             unfinished=unfinished.deployment_id if unfinished else None,
+            open_steps=_capture_again(unfinished, project),
         )
     return Running(
         deployment=found.deployment_id,
         manifest=Manifest.stored(found.manifest) or project,
         settings=found.settings,
         unfinished=unfinished.deployment_id if unfinished else None,
-        open_steps=steps,
+        open_steps=(
+            *map(Step.parse, unfinished.open_steps if unfinished else ()),
+            *_capture_again(unfinished, project),
+        ),
         kept=found.kept,
         former=_former(store, found.kept, project),
     )
+
+
+def _capture_again(unfinished: Deployment | None, project: Manifest) -> tuple[Step, ...]:
+    """The step of the connector, if it may capture what no manifest in force declares.
+
+    Args:
+        unfinished: ended before or after it told the connector what to capture.
+        project: what the connector is to capture.
+    """
+    if unfinished is None or unfinished.in_force:
+        return ()
+    kinds = {Step.parse(step).kind for step in unfinished.steps}
+    step = Step(StepKind.CONNECTOR, ", ".join(captured(project)))
+    return (step,) if StepKind.CONNECTOR in kinds else ()
 
 
 def _former(store: ControlStore, kept: Collection[str], project: Manifest) -> Manifest | None:

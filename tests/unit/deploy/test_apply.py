@@ -191,6 +191,21 @@ def test_steps_after_a_failed_stream_stay_open(settings: Settings, store: Contro
     assert set(store.deployment_in_force().kept) == {"gold.spend"}
 
 
+def test_a_table_that_went_again_is_not_captured(settings: Settings, store: ControlStore) -> None:
+    run(settings, store)
+    files = ("sources/tellers.yml", "sql/silver/tellers.sql")
+    write_project(settings.project_dir, {file: EACH[file] for file in files})
+    # The connector captures the table now, and the manifest without it stays in force.
+    run(settings, store, failing={"manifest"})
+    assert "connector shop.public.orders, shop.public.tellers" in carried(settings)
+    done = len(carried(settings))
+    for file in files:
+        (settings.project_dir / file).unlink()
+    run(settings, store)
+    assert carried(settings)[done:] == ["connector shop.public.orders", "manifest"]
+    assert make_plan(settings, store, compile_project(settings.project_dir)).plan.empty
+
+
 def test_a_view_declared_again_is_no_longer_kept(settings: Settings, store: ControlStore) -> None:
     run(settings, store)
     for file in ("sql/gold/spend.sql", "expectations/gold/spend.json"):
