@@ -189,6 +189,21 @@ def test_null_and_empty_text_differ_on_reload(project: Path) -> None:
     assert rows(location(project))[0]["note"] == ""
 
 
+def test_other_keys_and_another_format_continue_the_table(project: Path) -> None:
+    loaded(project)
+    source = project / "sources" / "rates.yml"
+    source.write_text(SOURCE.replace("keys: country", "keys: rate"))
+    assert loaded(project, "country,rate,note\nde,0.19,\nit,0.2,\n").updated == 1
+    # Two rows share a key in the table as it is.
+    loaded(project, "country,rate,note\nde,0.19,vat\nfr,0.2,vat\n")
+    source.write_text(SOURCE.replace("keys: country", "keys: note"))
+    assert loaded(project, "country,rate,note\nde,0.19,vat\nfr,0.2,gst\n").replaced
+    lines = '{"country": "de", "rate": "0.19", "note": "vat"}\n'
+    (project / "seeds" / "rates.jsonl").write_text(lines)
+    source.write_text(SOURCE.replace("csv", "jsonl"))
+    assert (loaded(project).deleted, len(rows(location(project)))) == (1, 1)
+
+
 def test_other_columns_replace_the_table(project: Path) -> None:
     loaded(project)
     (project / "sources" / "rates.yml").write_text(SOURCE.replace("note: STRING", "note: INT"))

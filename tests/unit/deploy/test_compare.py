@@ -379,6 +379,18 @@ def test_a_suite_computes_nothing(planned: Any) -> None:
     assert only(planned({"expectations/gold/spend.json": None})).action is Action.REMOVED
 
 
+def test_a_file_is_read_anew_in_another_format_and_by_other_keys(planned: Any) -> None:
+    source = "path: seeds/rates.{0}\nformat: {0}\nkeys: [{1}]\ncolumns: {{a: STRING, b: STRING}}\n"
+    csv, lines = {"seeds/rates.csv": "a,b\n1,2\n"}, {"seeds/rates.jsonl": '{"a": "1", "b": "2"}\n'}
+    was = {"sources/rates.yml": source.format("csv", "a"), **csv}
+    now = {"sources/rates.yml": source.format("jsonl", "b"), **lines}
+    plan = planned(now, was)
+
+    assert plan.problems == ()
+    assert only(plan).work == (Work.LOAD_FILE,)
+    assert "seed rates" in map(str, plan.steps)
+
+
 def test_settings_are_named_with_both_values(planned: Any) -> None:
     plan = planned({}, settings={"a": "2", "b": "x"})
 
