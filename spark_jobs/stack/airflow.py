@@ -96,21 +96,15 @@ def prepare_database(settings: Settings) -> None:
     ensure_secret(settings, AIRFLOW_USERS, new_users)
     ensure_secret(settings, AIRFLOW_ANNOUNCER)
     stamp = airflow_home(settings) / "database.json"
-    pools = [f"{name}={slots}" for name, slots in settings.airflow.pools]
     wanted = {package: version(package) for package in PACKAGES}
-    wanted |= {"pools": " ".join(pools), "announcer": ANNOUNCER}
+    wanted |= {"pools": " ".join(pool_arguments(settings)), "announcer": ANNOUNCER}
     if stamp.exists() and json.loads(stamp.read_text()) == wanted:
         return
     log = settings.state / "logs" / f"{DATABASE}.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("wb") as output:
         code = subprocess.run(
-            [
-                *(sys.executable, "-m", "spark_jobs.stack.airflow_database"),
-                str(secret_path(settings, AIRFLOW_USERS)),
-                str(secret_path(settings, AIRFLOW_ANNOUNCER)),
-                *pools,
-            ],
+            [sys.executable, *preparation(settings)],
             stdout=output,
             stderr=subprocess.STDOUT,
             env={**stack_environment(settings), **airflow_environment(settings)},
@@ -120,6 +114,18 @@ def prepare_database(settings: Settings) -> None:
         tail = log.read_text(errors="replace")[-2000:]
         raise PartFailedError(DATABASE, "could not be prepared", log=log, tail=tail)
     stamp.write_text(json.dumps(wanted))
+
+
+def preparation(settings: Settings) -> tuple[str, ...]:
+    """The arguments with which Python prepares the database."""
+    files = (secret_path(settings, one) for one in (AIRFLOW_USERS, AIRFLOW_ANNOUNCER))
+    module = "spark_jobs.stack.airflow_database"
+    return ("-m", module, *map(str, files), *pool_arguments(settings))
+
+
+def pool_arguments(settings: Settings) -> list[str]:
+    """Airflow's pools with their slots."""
+    return [f"{name}={slots}" for name, slots in settings.airflow.pools]
 
 
 def new_users() -> str:

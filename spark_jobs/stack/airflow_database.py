@@ -2,7 +2,7 @@
 
 Airflow's own commands would take a start of Airflow each. Run with Airflow's environment:
 ``python -m spark_jobs.stack.airflow_database USERS.json PASSWORD-FILE POOL=SLOTS...``; the
-password is that of the user who emits events.
+password is that of the user who emits events, who is not created if the file does not exist.
 """
 
 from __future__ import annotations
@@ -93,11 +93,12 @@ def make_pools(slots: dict[str, int]) -> None:
 def main() -> None:
     """Migrate, and create the users and pools that the command line names."""
     users = json.loads(Path(sys.argv[1]).read_text())
-    password = Path(sys.argv[2]).read_text().strip()
+    password = Path(sys.argv[2])
     slots = dict(one.split("=", 1) for one in sys.argv[3:])
     migrate()
     make_users(users)
-    make_announcer(ANNOUNCER, password)
+    if password.exists():
+        make_announcer(ANNOUNCER, password.read_text().strip())
     make_pools({name: int(count) for name, count in slots.items()})
 
 

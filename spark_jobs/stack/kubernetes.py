@@ -13,8 +13,8 @@ from typing import Any
 
 import yaml
 
-from spark_jobs.access.secrets import secret_path
 from spark_jobs.settings import REPOSITORY, Settings
+from spark_jobs.stack.airflow import API_SERVER, preparation
 from spark_jobs.stack.airflow_config import airflow_environment, airflow_options
 from spark_jobs.stack.compose import BASE_IMAGE, HOME, IMAGES, PYTHON, STATE, shipped_settings
 from spark_jobs.stack.environment import settings_variables
@@ -40,7 +40,6 @@ from spark_jobs.stack.resources import (
     resource,
     service,
 )
-from spark_jobs.stack.secrets import AIRFLOW_USERS
 from spark_jobs.stack.workloads import CONNECTOR, WORKLOADS, Workload
 
 BASE = REPOSITORY / "kubernetes/base"
@@ -88,6 +87,7 @@ def render(settings: Settings) -> dict[str, str]:
             "kafka_bootstrap_servers": KAFKA,
             "lake_root": LAKE,
             "environment": "kubernetes",
+            "airflow": settings.airflow.model_copy(update={"url": airflow_url(settings)}),
             "spark": settings.spark.model_copy(update={"conf": served}),
         }
     )
@@ -157,10 +157,9 @@ def steps_before(part: Part, settings: Settings) -> list[Described]:
 
 def migration(settings: Settings, *, image: str) -> Described:
     """Migrates Airflow's database to this release, and creates users and pools."""
-    users = str(secret_path(settings, AIRFLOW_USERS))
-    pools = [f"{name}={slots}" for name, slots in settings.airflow.pools]
-    command = [PYTHON, "-m", "spark_jobs.stack.airflow_database"]
-    return {"name": "migration", "image": image, "command": command, "args": [users, *pools]}
+    option, module, *arguments = preparation(settings)
+    command = [PYTHON, option, module]
+    return {"name": "migration", "image": image, "command": command, "args": arguments}
 
 
 def connector_job(settings: Settings) -> Described:
@@ -182,9 +181,14 @@ def connector_job(settings: Settings) -> Described:
     return resource("batch/v1", "Job", name) | {"spec": spec}
 
 
+def airflow_url(settings: Settings) -> str:
+    """Where pods reach Airflow."""
+    return f"http://{API_SERVER}:{settings.ports.airflow}"
+
+
 def airflow_variables(settings: Settings) -> dict[str, str]:
     """The local stack's Airflow as environment variables, at the addresses of the cluster."""
-    api = f"http://airflow-api-server:{settings.ports.airflow}"
+    api = airflow_url(settings)
     options = airflow_options(settings)
     # The api-server requests task logs from a pod by the host name that the pod reports.
     options["core"] |= {

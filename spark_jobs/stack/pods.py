@@ -158,7 +158,7 @@ def secret_variables(workload: Workload) -> list[Described]:
 def common(workload: Workload) -> Described:
     """Keys that all containers of a workload share."""
     sources: list[Described] = [{"configMapRef": {"name": SETTINGS}}]
-    if workload.files is not None and workload.files[0] == AIRFLOW_FILES:
+    if workload.files is not None and workload.files[0] == AIRFLOW_FILES and not workload.paths:
         sources.append({"configMapRef": {"name": AIRFLOW_SETTINGS}})
     if workload.object_store:
         sources.append({"secretRef": {"name": workload.object_store, "optional": True}})
@@ -197,6 +197,8 @@ def volumes(workload: Workload) -> list[Described]:
         if workload.paths:
             items = [{"key": key, "path": path} for key, path in workload.paths.items()]
             secret["items"] = items
+        if workload.optional_files:
+            secret["optional"] = True
         found.append({"name": "secrets", "secret": secret})
     return found
 

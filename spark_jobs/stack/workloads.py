@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from spark_jobs.access.secrets import AIRFLOW_ANNOUNCER
+
 # Secrets that the deployer creates. The keys of the first become settings; the files of the next
 # four are mounted where the local stack has its own; the last contains the environment variables
 # of the object store's clients, and is not needed if a pod's account is enough.
@@ -50,6 +52,7 @@ class Workload:
         secrets: settings that come from the secret.
         files: a secret with files, and their directory below the state directory.
         paths: the path in that directory for each key; empty: all at its top.
+        optional_files: whether the pod starts without these files.
         variables: additional settings.
         object_store: the secret for access to the lake; "" for none.
         user: the account that it runs as.
@@ -66,6 +69,7 @@ class Workload:
     secrets: tuple[str, ...] = ()
     files: tuple[str, str] | None = None
     paths: Mapping[str, str] = field(default_factory=dict)
+    optional_files: bool = False
     variables: Mapping[str, str] = field(default_factory=dict)
     object_store: str = ""
     user: int = USER
@@ -81,6 +85,10 @@ WORKLOADS = {
         memory=4,
         single=True,
         secrets=(CONTROL_DB, *SINKS),
+        # Of Airflow's files they get one, the password with which they emit events.
+        files=_OF_AIRFLOW,
+        paths={AIRFLOW_ANNOUNCER: AIRFLOW_ANNOUNCER},
+        optional_files=True,
         object_store=OBJECT_STORE,
     ),
     "spark-connect": Workload(

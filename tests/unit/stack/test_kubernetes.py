@@ -11,8 +11,9 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from spark_jobs.access.secrets import AUTHORITY
+from spark_jobs.access.secrets import AIRFLOW_ANNOUNCER, AUTHORITY
 from spark_jobs.settings import LOOPBACK, REPOSITORY, load_settings
+from spark_jobs.stack import airflow_database
 from spark_jobs.stack.certificates import ENDPOINT, certificate_name
 from spark_jobs.stack.compose import HOME, IMAGES, STATE, shipped_settings
 from spark_jobs.stack.endpoint import SECRET
@@ -288,6 +289,52 @@ def test_the_endpoint_serves_with_the_files_of_its_secret(monkeypatch, shipped, 
     assert mounted["mountPath"] == str(inside.secrets_dir)
     assert loaded.endpoint.host != LOOPBACK
     assert loaded.security.enabled
+
+
+def test_the_migration_understands_what_it_is_given(monkeypatch, tmp_path, shipped, pods) -> None:
+    steps = {one["name"]: one for one in pods["airflow-scheduler"]["spec"]["initContainers"]}
+    files = tmp_path / "secrets"
+    files.mkdir()
+    (files / "airflow-users.json").write_text('{"admin": {"role": "Admin", "password": "a"}}')
+    (files / AIRFLOW_ANNOUNCER).write_text("of the announcer\n")
+    done: dict[str, object] = {}
+    monkeypatch.setattr(airflow_database, "migrate", lambda: None)
+    monkeypatch.setattr(airflow_database, "make_users", lambda users: done.update(users=users))
+    monkeypatch.setattr(
+        airflow_database, "make_announcer", lambda name, word: done.update({name: word})
+    )
+    monkeypatch.setattr(airflow_database, "make_pools", lambda slots: done.update(pools=slots))
+    given = [one.replace(str(STATE), str(tmp_path)) for one in steps["migration"]["args"]]
+    monkeypatch.setattr("sys.argv", ["airflow_database", *given])
+    airflow_database.main()
+    assert done == {
+        "users": {"admin": {"role": "Admin", "password": "a"}},
+        "announcer": "of the announcer",
+        "pools": dict(shipped.airflow.pools),
+    }
+    # Without the secret there is no such user, and everything else is as usual.
+    (files / AIRFLOW_ANNOUNCER).unlink()
+    done.clear()
+    airflow_database.main()
+    assert set(done) == {"users", "pools"}
+
+
+def test_the_streams_know_airflow_and_the_password_for_its_events(monkeypatch, pods) -> None:
+    spec = pods["streams"]["spec"]
+    (secret,) = [one["secret"] for one in spec["volumes"] if "secret" in one]
+    assert [one["path"] for one in secret["items"]] == [AIRFLOW_ANNOUNCER]
+    # They do their work without it too.
+    assert secret["optional"] is True
+    (mounted,) = [
+        one for one in spec["containers"][0]["volumeMounts"] if one["name"] == "secrets"
+    ]
+    assert mounted["mountPath"] == f"{STATE}/secrets"
+    sources = [one.get("configMapRef", {}).get("name") for one in spec["containers"][0]["envFrom"]]
+    assert "tidemark-airflow" not in sources
+    for name, value in variables("settings.env").items():
+        monkeypatch.setenv(name, value)
+    address = variables("airflow.env")["AIRFLOW__API__BASE_URL"]
+    assert load_settings().airflow.url == address
 
 
 def test_nothing_names_the_machine_that_wrote_the_files() -> None:
