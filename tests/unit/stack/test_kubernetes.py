@@ -325,9 +325,7 @@ def test_the_streams_know_airflow_and_the_password_for_its_events(monkeypatch, p
     assert [one["path"] for one in secret["items"]] == [AIRFLOW_ANNOUNCER]
     # They do their work without it too.
     assert secret["optional"] is True
-    (mounted,) = [
-        one for one in spec["containers"][0]["volumeMounts"] if one["name"] == "secrets"
-    ]
+    (mounted,) = [one for one in spec["containers"][0]["volumeMounts"] if one["name"] == "secrets"]
     assert mounted["mountPath"] == f"{STATE}/secrets"
     sources = [one.get("configMapRef", {}).get("name") for one in spec["containers"][0]["envFrom"]]
     assert "tidemark-airflow" not in sources
