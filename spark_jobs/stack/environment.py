@@ -12,8 +12,8 @@ from typing import Any
 from spark_jobs.settings import Settings
 
 INHERITED = ("HOME", "JAVA_HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "TMPDIR", "TZ", "USER")
-# Settings whose keys other systems define; they are case-sensitive.
-FREE_KEYS = ("__CONF", "__ROLES", "__TRANSPORT")
+# Settings with arbitrary keys, which are case-sensitive, and values whose type counts.
+FREE_KEYS = ("__CONF", "__ROLES", "__TRANSPORT", "_VARIABLES")
 
 
 def stack_environment(settings: Settings) -> dict[str, str]:
@@ -45,9 +45,13 @@ def settings_variables(settings: Settings) -> Iterator[tuple[str, str]]:
 def flattened(name: str, value: Any) -> Iterator[tuple[str, str]]:
     """Nested settings as variables; mappings with arbitrary keys become one JSON value.
 
-    >>> dict(flattened("P", {"kafka": 1, "conf": {"a.b": "c"}}))
+    None is the default of every setting that may have it, and no variable can say it.
+
+    >>> dict(flattened("P", {"kafka": 1, "conf": {"a.b": "c"}, "url": None}))
     {'P__KAFKA': '1', 'P__CONF': '{"a.b": "c"}'}
     """
+    if value is None:
+        return
     if not isinstance(value, dict):
         yield name, value if isinstance(value, str) else json.dumps(value)
     elif name.endswith(FREE_KEYS):

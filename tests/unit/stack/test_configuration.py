@@ -5,17 +5,20 @@ from __future__ import annotations
 import configparser
 import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
+from typing import get_origin
 
 import pytest
+from pydantic import BaseModel
 
-from spark_jobs.settings import load_settings
+from spark_jobs.settings import Settings, load_settings
 from spark_jobs.stack.airflow_config import airflow_environment, airflow_options
 from spark_jobs.stack.catalog import ON_DEMAND, all_steps, check_part_names, with_needs
 from spark_jobs.stack.connect import worker_properties
 from spark_jobs.stack.connect_rest import prepare_rest
 from spark_jobs.stack.connector import captured_tables, connector_config
-from spark_jobs.stack.environment import stack_environment
+from spark_jobs.stack.environment import FREE_KEYS, stack_environment
 from spark_jobs.stack.errors import UnknownPartError
 from spark_jobs.stack.java import write_properties
 from spark_jobs.stack.kafka import server_properties
@@ -119,6 +122,43 @@ def test_a_part_loads_the_settings_that_started_the_stack(tmp_path, monkeypatch,
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     assert load_settings().model_dump() == started.model_dump()
+
+
+def test_a_part_loads_every_value_as_the_project_has_it(tmp_path, monkeypatch):
+    """A number that became a text would be another SQL, in half of the processes."""
+    (tmp_path / "tidemark.yml").write_text(
+        "variables: {least: 5, share: 0.5, 'on': true, text: '5', word: 'true', Region: EU,"
+        " a__b: 1, empty: '', nothing: 'null'}\n"
+        "airflow: {url: }\n"
+    )
+    started = load_settings(tmp_path, state_dir=tmp_path / "state")
+    for name in [name for name in os.environ if name.startswith("TIDEMARK_")]:
+        monkeypatch.delenv(name)
+    for name, value in stack_environment(started).items():
+        monkeypatch.setenv(name, value)
+    loaded = load_settings()
+    assert loaded.variables == started.variables
+    assert {name: type(one) for name, one in loaded.variables.items()} == {
+        name: type(one) for name, one in started.variables.items()
+    }
+    assert loaded.airflow.url is None
+    assert loaded.model_dump() == started.model_dump()
+
+
+def mappings(model: type[BaseModel], path: str = "TIDEMARK") -> Iterator[str]:
+    """The variables of the settings whose keys are arbitrary."""
+    for name, one in model.model_fields.items():
+        variable = f"{path}_{name.upper()}" if path == "TIDEMARK" else f"{path}__{name.upper()}"
+        if isinstance(one.annotation, type) and issubclass(one.annotation, BaseModel):
+            yield from mappings(one.annotation, variable)
+        elif get_origin(one.annotation) is dict:
+            yield variable
+
+
+def test_keys_that_are_free_are_kept_in_one_variable():
+    found = list(mappings(Settings))
+    assert len(found) >= 5
+    assert [one for one in found if not one.endswith(FREE_KEYS)] == []
 
 
 def test_nothing_of_the_callers_environment_reaches_a_part_by_accident(settings, monkeypatch):
