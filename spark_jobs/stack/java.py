@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 
 from spark_jobs.stack.errors import ProgramMissingError
@@ -117,8 +118,13 @@ def _java_escape(sign: str) -> str:
     return "".join(rf"\u{units[at : at + 4]}" for at in range(0, len(units), 4))
 
 
+def properties_text(values: Mapping[str, object]) -> str:
+    """The content of a Java properties file, a line per key."""
+    return "".join(f"{key}={property_value(value)}\n" for key, value in values.items())
+
+
 def write_properties(path: Path, values: dict[str, object]) -> None:
     """Write a Java properties file, a line per key, that only the owner may read."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.touch(mode=0o600)
-    path.write_text("".join(f"{key}={property_value(value)}\n" for key, value in values.items()))
+    path.write_text(properties_text(values))

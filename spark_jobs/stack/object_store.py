@@ -16,7 +16,7 @@ import httpx
 from spark_jobs.access.secrets import secret_path
 from spark_jobs.settings import BUCKET, REGION, Settings, use_object_store
 from spark_jobs.stack.errors import AttributesUnsupportedError, ObjectStoreJarsMissingError
-from spark_jobs.stack.java import LOGBACK, SMALL_JVM, java_program
+from spark_jobs.stack.java import LOGBACK, SMALL_JVM, java_program, properties_text
 from spark_jobs.stack.parts import Part
 from spark_jobs.stack.secrets import ensure_secret, write_secret
 from spark_jobs.stack.trust import trusted
@@ -107,8 +107,7 @@ def prepare_server(settings: Settings) -> None:
         "s3proxy.credential": key,
         "jclouds.filesystem.basedir": bucket.parent,
     }
-    text = "".join(f"{name}={value}\n" for name, value in properties.items())
-    write_secret(settings, configuration(settings).name, text)
+    write_secret(settings, configuration(settings).name, properties_text(properties))
     variables = {
         "AWS_ACCESS_KEY_ID": USER,
         "AWS_SECRET_ACCESS_KEY": key,

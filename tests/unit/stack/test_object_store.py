@@ -75,6 +75,17 @@ def test_its_key_is_in_no_command_and_in_no_file_that_others_may_read(tmp_path: 
     assert read_secret(chosen, object_store.KEY) == key
 
 
+def test_java_reads_the_directory_of_any_project(tmp_path: Path) -> None:
+    """Java reads Latin-1 and escapes: it would look for its bucket in another directory."""
+    home = tmp_path / "m\u00fcller"
+    home.mkdir()
+    chosen = settings(home)
+    parts(chosen)[object_store.NAME].prepare()
+    lines = object_store.configuration(chosen).read_bytes().decode("ascii").splitlines()
+    (given,) = [one for one in lines if one.startswith("jclouds.filesystem.basedir=")]
+    assert given.endswith(r"/m\u00fcller/state/object-store/data")
+
+
 def test_loading_the_settings_sets_the_store_credentials(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
