@@ -40,6 +40,7 @@ def _truncated(name: str, *, unit: int) -> Callable[[list[Any]], exp.Expr]:
 
 
 _SUM = re.compile(r"([\d.]*e[+-]?\d+)([+-])(.+)", re.IGNORECASE)
+_WORD = re.compile(r"\w+")
 _SIGNS = {"+": TokenType.PLUS, "-": TokenType.DASH}
 # Key of the metadata of an interval of several units.
 _UNITS = "units"
@@ -235,6 +236,12 @@ class _Writer(SparkGenerator):
         exp.GroupConcat: _text_of_values,
         exp.ToChar: lambda self, one: self.func(self.function_name(one), *one.iter_expressions()),
     }
+
+    def identifier_sql(self, expression: exp.Identifier) -> str:
+        """Quote each name that needs it: those that sqlglot makes of a star are not marked."""
+        if not expression.quoted and not _WORD.fullmatch(expression.name):
+            expression = exp.to_identifier(expression.name, quoted=True)
+        return str(super().identifier_sql(expression))
 
     def cast_sql(self, expression: exp.Cast, safe_prefix: str | None = None) -> str:
         if expression.args.get("suffix"):
