@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import io
+import os
 import subprocess
 import tarfile
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
-from spark_jobs.errors import LakehouseError
+from spark_jobs.errors import LakehouseError, ProblemsError
 from spark_jobs.graph.compile import read_project
 from spark_jobs.graph.manifest import Manifest
+from spark_jobs.graph.reuse import Value
+from spark_jobs.graph.seeds import FOLDER
 from spark_jobs.serving.project import DECLARATIONS
-from spark_jobs.settings import Settings
+from spark_jobs.settings import PROFILES, SETTINGS_FILE, Settings, load_settings
 from spark_jobs.storage.compiled import delta_schema
+
+# What the compiler reads of a commit: declarations, reference data, and values of variables.
+_READ = (*DECLARATIONS, FOLDER, SETTINGS_FILE, PROFILES)
+# Ending of schemas of Avro, which may be anywhere in the project.
+_SCHEMA = ".avsc"
+_ARCHIVE = ("--literal-pathspecs", "archive", "--format=tar")
 
 
 class GitRefError(LakehouseError):
@@ -53,8 +63,17 @@ def manifest_at(settings: Settings, ref: str) -> tuple[Manifest, list[LakehouseE
             copy,
             delta_schema=schema,
             limits=settings.graph,
-            variables=settings.variables,
+            variables=_variables(settings, copy),
         )
+
+
+def _variables(settings: Settings, copy: Path) -> Mapping[str, Value]:
+    """The variables of the commit, as far as the environment does not set them."""
+    try:
+        return load_settings(copy, profile=settings.profile).variables
+    except ProblemsError:
+        # Settings of another release, or no such profile yet.
+        return settings.variables
 
 
 @contextmanager
@@ -69,16 +88,29 @@ def checked_out(project: Path, ref: str) -> Iterator[Path]:
     wanted = ["rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}"]
     commit = _git(top, ref, *wanted).decode().strip()
     tree = f"{commit}:{inside}"
-    names = _git(top, ref, "ls-tree", "--name-only", "-z", tree).decode().split("\0")
-    folders = [name for name in DECLARATIONS if name in names]
+    names = os.fsdecode(_git(top, ref, "ls-tree", "-r", "--name-only", "-z", tree)).split("\0")
+    there = {name.partition("/")[0] for name in names}
+    read = [name for name in _READ if name in there]
+    read += [name for name in names if name.endswith(_SCHEMA)]
     with tempfile.TemporaryDirectory(prefix="tidemark-lint-") as folder:
         copy = Path(folder).resolve() / project.name
         copy.mkdir()
-        if folders:
-            archive = _git(top, ref, "archive", "--format=tar", tree, "--", *folders)
+        if read:
+            archive = _git(top, ref, *_ARCHIVE, tree, "--", *read)
             with tarfile.open(fileobj=io.BytesIO(archive)) as packed:
-                packed.extractall(copy, filter="data")
+                packed.extractall(  # noqa: S202 - its filter is stricter than none
+                    copy, filter=partial(_with_links, project)
+                )
         yield copy
+
+
+def _with_links(project: Path, member: tarfile.TarInfo, folder: str) -> tarfile.TarInfo:
+    """A file of a commit; a link that leads out of the project leads to the same file as now."""
+    try:
+        return tarfile.data_filter(member, folder)
+    except (tarfile.AbsoluteLinkError, tarfile.LinkOutsideDestinationError):
+        there = (project / member.name).parent / member.linkname
+        return member.replace(linkname=str(there), deep=False)
 
 
 def _git(folder: Path, ref: str, *words: str) -> bytes:

@@ -14,6 +14,8 @@ from typer.testing import CliRunner, Result
 from spark_jobs.cli.main import app
 from spark_jobs.errors import LakehouseError
 from spark_jobs.serving.report.lint_changes import BecameFullError
+from spark_jobs.serving.report.lint_reference import manifest_at
+from spark_jobs.settings import load_settings
 
 HEADER = "/* gold\ndescription: A view.\nowner: tests\nrefresh: bulk\n{}*/\n"
 SUMS = "SELECT o.user_id, SUM(o.amount) AS spend\nFROM bronze.orders AS o\nGROUP BY o.user_id\n"
@@ -132,6 +134,62 @@ def test_broken_views_of_the_other_commit_are_not_compared(project: Path) -> Non
 
     assert [one["view"] for one in found["changes"]] == ["spend"]
     assert len(found["not_compared"]) == 1
+
+
+def test_a_source_of_a_file_is_compared(project: Path) -> None:
+    seed = "format: csv\npath: seeds/rates.csv\nkeys: k\ncolumns: {k: INT, v: INT}\n"
+    (project / "sources" / "rates.yml").write_text(seed, encoding="utf-8")
+    (project / "seeds").mkdir()
+    (project / "seeds" / "rates.csv").write_text("k,v\n1,2\n", encoding="utf-8")
+    git(project, "add", "sources", "seeds")
+    git(project, "commit", "--message", "a seed")
+
+    assert json.loads(lint(project, "--json").stdout)["not_compared"] == []
+
+
+def test_a_source_of_avro_records_is_compared(project: Path) -> None:
+    source = (
+        "format: avro\ntopic: pings\nevent_id: id\nschemas: schemas/v1/ping.avsc\n"
+        "columns: {id: STRING}\n"
+    )
+    schema = {"type": "record", "name": "Ping", "fields": [{"name": "id", "type": "string"}]}
+    (project / "sources" / "pings.yml").write_text(source, encoding="utf-8")
+    file = project / "schemas" / "v1" / "ping.avsc"
+    file.parent.mkdir(parents=True)
+    file.write_text(json.dumps(schema), encoding="utf-8")
+    git(project, "add", "sources", "schemas")
+    git(project, "commit", "--message", "records")
+
+    assert json.loads(lint(project, "--json").stdout)["not_compared"] == []
+
+
+def test_the_other_commit_has_its_own_variables(project: Path) -> None:
+    settings = project / "tidemark.yml"
+    settings.write_text("variables: {least: 1}\n", encoding="utf-8")
+    write(project, "plain", PLAIN.rstrip() + " WHERE o.amount > @least\n")
+    git(project, "add", ".")
+    git(project, "commit", "--message", "a variable")
+    settings.write_text("variables: {most: 5}\n", encoding="utf-8")
+    write(project, "plain", PLAIN.rstrip() + " WHERE o.amount < @most\n")
+    before, problems = manifest_at(load_settings(project), "main")
+
+    assert problems == []
+    assert "> 1" in before.gold["plain"].query
+
+
+@pytest.mark.parametrize("absolute", [True, False])
+def test_a_declaration_may_be_a_link_out_of_the_project(project: Path, absolute: bool) -> None:
+    shared = project.parent / "common" / "plain.sql"
+    shared.parent.mkdir()
+    file = project / "sql" / "gold" / "plain.sql"
+    file.rename(shared)
+    file.symlink_to(shared if absolute else "../../../common/plain.sql")
+    git(project, "add", ".")
+    git(project, "commit", "--message", "a link")
+    found = lint(project, "--json")
+
+    assert found.exit_code == 0, found.exception
+    assert json.loads(found.stdout)["not_compared"] == []
 
 
 def test_the_tree_of_the_user_stays_as_it_is(project: Path) -> None:
