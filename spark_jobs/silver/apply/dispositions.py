@@ -41,19 +41,20 @@ def append_dispositions(
         the batch with ``DISPOSITION`` and ``KNOWN``.
     """
     candidate = sf.col(CANDIDATE)
-    # Partitions have no common order; ordering by arrival does not depend on the batches.
-    order = Window.partitionBy(EVENT_ID, CANDIDATE).orderBy(ARRIVED_AT, *COORDINATES)
-    ranked = rows.withColumn(_RANK, sf.row_number().over(order))
     if table is None:
-        joined = ranked.withColumn(_HELD, _nothing(COORDINATES))
+        joined = rows.withColumn(_HELD, _nothing(COORDINATES))
     else:
         ids = rows.where(CANDIDATE).select(EVENT_ID)
         held = table.select(
             sf.col(identity).cast("string").alias(EVENT_ID),
             _struct(COORDINATES).alias(_HELD),
         ).join(sf.broadcast(ids), EVENT_ID, "left_semi")
-        joined = ranked.join(sf.broadcast(held), EVENT_ID, "left")
+        joined = rows.join(sf.broadcast(held), EVENT_ID, "left")
     own = _same_coordinates()
+    # Partitions have no common order; ordering by arrival does not depend on the batches. A record
+    # that the table has stays the first, also where bronze was restored with other arrivals.
+    order = Window.partitionBy(EVENT_ID, CANDIDATE).orderBy(sf.desc(own), ARRIVED_AT, *COORDINATES)
+    joined = joined.withColumn(_RANK, sf.row_number().over(order))
     disposition = (
         common_disposition()
         .when(candidate & (sf.col(_RANK) > 1), str(Disposition.DUPLICATE))

@@ -50,13 +50,15 @@ def judged_events(batch: pa.Table, held: Iterable[pa.Table], *, identity: str) -
         event_id = ids[at]
         if found[at] is not None:
             continue
-        # A row with the record's own coordinates was written by this very batch.
+        # A row with the record's own coordinates was written by this very batch, or from another
+        # copy of bronze.
         before = event_id in places and own[at] not in places[event_id]
         if event_id in seen or before:
             found[at] = Disposition.DUPLICATE
         elif event_id not in places and expired[at]:
             found[at] = Disposition.IGNORED
-        seen.add(event_id)
+        if not before:
+            seen.add(event_id)
     known = [event_id in places for event_id in ids]
     return _with_dispositions(batch.drop_columns([EXPIRED]) if expires else batch, found, known)
 

@@ -11,13 +11,15 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as sf
 
 from spark_jobs.graph.manifest import Expiry, SilverEntry
-from spark_jobs.sections import MaintenanceSettings
+from spark_jobs.sections import Engine, MaintenanceSettings
 from spark_jobs.silver.apply import batch as batch_module
 from spark_jobs.silver.apply import current_rows
 from spark_jobs.silver.apply import scd2_rows as history_rows
 from spark_jobs.silver.apply.outcome import HeldTables
+from spark_jobs.storage.lake import Lake
 from spark_jobs.storage.log import size
 from spark_jobs.storage.reader import read
 from tests.spark.silver.both_ways import apply_both_ways, feed, started, written
@@ -28,6 +30,7 @@ from tests.spark.silver.world import (
     HISTORY,
     ORDERS,
     Record,
+    applier,
     bronze,
     change,
     columns,
@@ -101,6 +104,23 @@ def test_a_new_epoch_changes_nothing(spark: SparkSession, tmp_path: Path) -> Non
     assert counts(before) == counts(after)
     assert read(spark, clicks.tables.table).count() == 2
     assert read(spark, clicks.tables.quarantine).count() == 1
+
+
+@pytest.mark.parametrize("engine", [Engine.AUTO, Engine.SPARK])
+def test_bronze_with_other_arrivals_applies_the_same_records(
+    spark: SparkSession, tmp_path: Path, engine: Engine
+) -> None:
+    clicks = applier(Lake(str(tmp_path)), EVENTS, CLICKS, engine=engine)
+    clicks.tables.create(spark, EVENTS)
+    frame = bronze(spark, [event(event_id="a", user_id=user) for user in (1, 2)])
+    assert counts(clicks.apply(frame, 0)) == {"applied": 1, "duplicate": 1}
+    # As after a restore of bronze that landed the partitions in another order.
+    restored = frame.withColumn(
+        "arrived_at", sf.expr("arrived_at - MAKE_INTERVAL(0, 0, 0, offset)")
+    )
+    found = replace(clicks, epoch=2).apply(restored, 0)
+    assert counts(found) == {"applied": 1, "duplicate": 1}
+    assert rows(spark, clicks.tables.table, "user_id") == [(1,)]
 
 
 def test_an_event_id_that_the_select_leaves_out_still_counts(
