@@ -58,6 +58,16 @@ def first_change(location: str, *, after: int, upto: int) -> int | None:
     return described if changed else None
 
 
+def last_alike(location: str, *, at: int, upto: int) -> int:
+    """The newest version up to ``upto`` that has the rows and columns of version ``at``.
+
+    Its files are there for longer: a vacuum after a compaction deletes those of earlier versions.
+    """
+    changed = first_change(location, after=at, upto=upto)
+    last = max(at, upto) if changed is None else changed - 1
+    return at if last > at and _columns_changed(location, at, last) else last
+
+
 @dataclass(frozen=True)
 class Changes:
     """What a range of commits contains.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from deltalake import DeltaTable
 from pyspark.sql import DataFrame
 
 from spark_jobs.gold.verify.published import Finding, verify
@@ -106,6 +107,23 @@ def test_a_verification_says_what_it_found_and_keeps_it(gold: GoldProject) -> No
     assert newest.finding == "ROWS_DIFFER"
     assert newest.sample == wrong.sample.as_dict()
     assert sum(one["actual"] for one in newest.sample["buckets"]) == newest.rows
+
+
+def test_a_quiet_view_is_verified_after_an_input_was_compacted_and_vacuumed(
+    gold: GoldProject,
+) -> None:
+    for _ in range(2):
+        gold.append("silver.orders", MANY)
+    gold.view("weights", WEIGHTS, maintained=True)
+    gold.refresh("weights", "t1")
+    orders = DeltaTable(gold.location("silver.orders"))
+    computed = orders.version()
+    orders.optimize.compact()
+    orders.vacuum(retention_hours=0, dry_run=False, enforce_retention_duration=False)
+    assert gold.refresh("weights", "t2").plan.reason.code == "NO_UPSTREAM_CHANGE"
+    found = gold.verify("weights")
+    assert found.finding is Finding.EQUAL
+    assert found.vector.as_dict()["silver.orders"]["version"] == computed
 
 
 def test_a_sample_compares_only_its_buckets(gold: GoldProject) -> None:

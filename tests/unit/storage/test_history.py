@@ -8,12 +8,14 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from deltalake import CommitProperties, DeltaTable, write_deltalake
+from deltalake import CommitProperties, DeltaTable, Field, write_deltalake
+from deltalake.schema import PrimitiveType
 
 from spark_jobs.storage import commits, log
 from spark_jobs.storage.history import (
     Changes,
     changes_between,
+    last_alike,
     readable,
     rows_changed,
     rows_of_commit,
@@ -114,6 +116,21 @@ def test_compaction_and_properties_are_no_change(fed: str) -> None:
     found = changes_between(fed, after=1, upto=3)
     assert found == Changes(rows_changed=False, fed=True, reshaped=False, rows=0)
     assert not rows_changed(fed, after=1, upto=3)
+
+
+def test_the_newest_version_with_the_same_rows_and_columns(fed: str) -> None:
+    write_deltalake(fed, ROWS, mode="append")
+    DeltaTable(fed).optimize.compact()
+    assert last_alike(fed, at=1, upto=2) == 2
+    DeltaTable(fed).alter.set_table_properties({"delta.appendOnly": "false"})
+    write_deltalake(fed, ROWS, mode="append")
+    assert last_alike(fed, at=1, upto=4) == 3
+    assert last_alike(fed, at=0, upto=4) == 0
+    assert last_alike(fed, at=4, upto=4) == 4
+    assert last_alike(fed, at=4, upto=2) == 4, "the table lost versions"
+    DeltaTable(fed).alter.add_columns([Field("w", PrimitiveType("string"))])
+    write_deltalake(fed, ROWS.append_column("w", ROWS["v"]), mode="append")
+    assert last_alike(fed, at=4, upto=6) == 4, "it has another column in between"
 
 
 @pytest.mark.parametrize("lost", ["first", "last"])
