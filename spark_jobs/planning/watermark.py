@@ -76,7 +76,7 @@ class Watermark:
             "states": states_as_dict(self.states),
             "parts": None if self.parts is None else self.parts.model_dump(),
             **({"announced": True} if self.announced else {}),
-            "committed": {str(table): at.isoformat() for table, at in self.committed.items()},
+            "committed": times_as_dict(self.committed),
         }
 
     @classmethod
@@ -107,10 +107,7 @@ class Watermark:
             states=states_from_dict(metadata.get("states") or {}),
             parts=None if parts is None else Parts.model_validate(parts),
             announced=metadata.get("announced", False),
-            committed={
-                TableName.parse(name): datetime.fromisoformat(at)
-                for name, at in (metadata.get("committed") or {}).items()
-            },
+            committed=times_from_dict(metadata.get("committed") or {}),
         )
 
 
@@ -122,6 +119,16 @@ def states_as_dict(states: Mapping[str, TableVersion]) -> dict[str, Any]:
 def states_from_dict(value: Mapping[str, Any]) -> dict[str, TableVersion]:
     """Decode the result of ``states_as_dict``."""
     return {name: TableVersion(str(one["id"]), int(one["version"])) for name, one in value.items()}
+
+
+def times_as_dict(times: Mapping[TableName, datetime]) -> dict[str, str]:
+    """As stored in commits: the time of each table in ISO 8601."""
+    return {str(table): at.isoformat() for table, at in times.items()}
+
+
+def times_from_dict(value: Mapping[str, str]) -> dict[TableName, datetime]:
+    """Decode the result of ``times_as_dict``."""
+    return {TableName.parse(name): datetime.fromisoformat(at) for name, at in value.items()}
 
 
 def transaction_app_id(view: str, epoch: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Iterator
 from contextlib import nullcontext
@@ -17,6 +18,7 @@ from spark_jobs.gold.recover.rollback import Rollbacker
 from spark_jobs.gold.refresh.observe import catch_up
 from spark_jobs.gold.refresh.steps import Refresher
 from spark_jobs.names import TableName
+from spark_jobs.planning.decision import ReasonCode
 from spark_jobs.planning.request import Why
 from spark_jobs.rollout import promotion
 from spark_jobs.rollout.apply import apply
@@ -167,6 +169,24 @@ def test_production_that_is_ahead_does_not_go_back(shop: Shop) -> None:
     assert set(applied.told) == {"promote gold.totals", "promote gold.best"}
     assert shop.rows("totals") == AFTER
     assert_caught_up(shop)
+
+
+def test_an_input_that_was_rewritten_since_the_build_is_read_again(
+    shop: Shop, tmp_path: Path
+) -> None:
+    sales = shop.settings.project_dir / "sales"
+    shutil.copytree(sales, tmp_path / "backup")
+    shop.sell(buyer=[4], amount=[40])
+    shop.write(totals=DOUBLED)
+    shop.build()
+    shutil.rmtree(sales)
+    shutil.copytree(tmp_path / "backup", sales)
+    shop.sell(buyer=[5], amount=[50])
+    shop.promote()
+    assert (4, 80, 1) in shop.rows("totals"), "as it was built"
+    assert shop.refresh("after")["totals"].plan.reason.code is ReasonCode.INPUT_REWOUND
+    for view in VIEWS:
+        shop.assert_right(view)
 
 
 def promote_in(folder: Path) -> None:

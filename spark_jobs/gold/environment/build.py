@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 
+from spark_jobs.gold.base.commit_times import commit_times
 from spark_jobs.gold.base.context import GoldContext
 from spark_jobs.gold.compute.pinned import check_inputs, query_failures
 from spark_jobs.gold.compute.protocol import Engine
@@ -21,6 +22,7 @@ from spark_jobs.names import Layer, TableName, TableVersion
 from spark_jobs.planning.decision import Full, Reason, ReasonCode
 from spark_jobs.planning.plan import RefreshPlan
 from spark_jobs.planning.vector import VersionVector
+from spark_jobs.planning.watermark import times_as_dict
 from spark_jobs.state.environments import Environment, EnvironmentView, ViewState
 from spark_jobs.state.failpoints import failpoint
 from spark_jobs.state.types import utc_now
@@ -78,7 +80,11 @@ def build(
         return engine.whole(work)()
 
     comments = {column.name: column.meaning for column in entry.columns}
-    metadata = {"environment": environment.name, "vector": vector.as_dict()}
+    metadata = {
+        "environment": environment.name,
+        "vector": vector.as_dict(),
+        "committed": times_as_dict(commit_times(context, vector)),
+    }
     failpoint("environment.build.begins")
     with query_failures(view), choice.computed(context, view, computed) as rows:
         writer.replace(rows, location, metadata=metadata, comments=comments)

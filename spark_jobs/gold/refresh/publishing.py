@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from datetime import datetime
 
+from spark_jobs.gold.base.commit_times import times_of
 from spark_jobs.gold.base.context import GoldContext
 from spark_jobs.gold.base.errors import BaseMovedError
 from spark_jobs.gold.base.publications import (
     intruder,
     latest_publication,
     publication_of,
-    publications,
 )
 from spark_jobs.gold.compute.increment import check_definition
 from spark_jobs.gold.refresh.lease import sole_writer
@@ -26,7 +25,7 @@ from spark_jobs.gold.refresh.staging import (
 )
 from spark_jobs.graph.last_step import Overwrite
 from spark_jobs.names import TableName, TableVersion
-from spark_jobs.planning.decision import ReasonCode, Rollback, decision_word, rule_of
+from spark_jobs.planning.decision import ReasonCode, decision_word, rule_of
 from spark_jobs.planning.watermark import Watermark
 from spark_jobs.planning.work import WorkItem
 from spark_jobs.state.failpoints import failpoint
@@ -204,23 +203,8 @@ def _watermark(
         states=states,
         parts=entry.parts if entry.fingerprint == work.fingerprint else None,
         announced=context.announces,
-        committed=dict(_commit_times(context, work)),
+        committed=times_of(context, work),
     )
-
-
-def _commit_times(context: GoldContext, work: WorkItem) -> Iterator[tuple[TableName, datetime]]:
-    """When the input versions were committed."""
-    if isinstance(work.decision, Rollback):
-        # Its rows were computed long ago; a version of that time may have been rewritten since.
-        earlier = work.decision.version
-        found = publications(context.published_at(work.view))
-        known = (one.watermark.committed for one in found if one.version == earlier)
-        yield from next(known, {}).items()
-        return
-    for table, version in work.vector:
-        at = log.committed_at(context.locations.of(table), version.version)
-        if at is not None:
-            yield table, at
 
 
 def _brief(work: WorkItem) -> dict[str, object]:
