@@ -35,7 +35,12 @@ from spark_jobs.graph.personal import check_personal, with_personal
 from spark_jobs.graph.resolve import Schemas, resolve, unresolved
 from spark_jobs.graph.scd2 import HISTORY_COLUMNS, check_history, stores_history
 from spark_jobs.graph.sql import table_nodes
-from spark_jobs.graph.table_layout import check_layout, check_personal_paths, layout_columns
+from spark_jobs.graph.table_layout import (
+    check_layout,
+    check_personal_paths,
+    check_text_keys,
+    layout_columns,
+)
 from spark_jobs.graph.typed_source import OPERATION_COLUMN, header_expression
 from spark_jobs.names import Layer, TableName
 
@@ -161,6 +166,9 @@ def _entry(
     columns = with_personal(columns, projection, header, {SOURCE_RELATION: source.columns})
     problems += check_layout(header, columns, definition.places, subject)
     problems += check_personal_paths(header, columns, definition.places, subject)
+    event_id = copied.get((source.event_id or "").lower())
+    found_by = keys if upsert else (event_id,) if event_id else ()
+    problems += check_text_keys(header, columns, found_by, definition.places, subject)
     return SilverEntry(
         name=definition.name,
         description=header.description if header else None,
@@ -182,7 +190,7 @@ def _entry(
         + (HISTORY_COLUMNS if history else ()),
         keys=keys,
         apply=_apply_mode(upsert=upsert, history=history),
-        event_id=copied.get((source.event_id or "").lower()),
+        event_id=event_id,
         apply_as_deletes=deletes if upsert else None,
         sequence_by=header.sequence_by if header and upsert else None,
         expiry=expiry_of(definition, columns, time=time),

@@ -19,6 +19,7 @@ _WITH_STATISTICS: Final = 32
 _NOT_IN_PATHS: Final = ("array<", "map<", "struct<", "variant")
 # Delta stores no lowest and highest value of these types.
 _WITHOUT_BOUNDS: Final = (*_NOT_IN_PATHS, "boolean", "binary")
+_TEXTS: Final = ("string", "char", "varchar")
 _KEYS: Final = ("partition_by", "cluster_by")
 
 
@@ -90,6 +91,35 @@ def check_personal_paths(
         if name.lower() in personal:
             problem = "it has personal data, which the paths of files would show"
             hint = "Use cluster_by, or mark the column in not_pii if it has none."
+            place = places.value_of("partition_by", at)
+            yield LayoutColumnError(subject, "partition_by", name, problem, hint, location=place)
+
+
+def check_text_keys(
+    header: SilverHeader | None,
+    columns: Sequence[Column],
+    keys: Sequence[str],
+    places: Places,
+    subject: str,
+) -> Iterator[LayoutColumnError]:
+    """Report partition columns that are a text and a key by which rows are found again.
+
+    Delta stores an empty text of a partition column as NULL, so a row with one would not be found:
+    its next change would be a second row, its deletion nothing.
+
+    Args:
+        header: of the table.
+        columns: of the table.
+        keys: columns by which a record finds its row.
+        places: of the header's values.
+        subject: name of the declared table in messages.
+    """
+    found = {key.lower() for key in keys}
+    texts = {one.name.lower() for one in columns if one.type.startswith(_TEXTS)} & found
+    for at, name in enumerate(header.partition_by if header else ()):
+        if name.lower() in texts:
+            problem = "it is a key, and Delta stores an empty text of a partition column as NULL"
+            hint = "Use cluster_by, or partition by a column that is not a key."
             place = places.value_of("partition_by", at)
             yield LayoutColumnError(subject, "partition_by", name, problem, hint, location=place)
 

@@ -694,6 +694,29 @@ CASES = (
         },
     ),
     Case(
+        "partitions_by_a_text_key",
+        "LAYOUT_COLUMN",
+        {
+            # The key of a table of changes, and the event id of a table of events.
+            "sql/silver/orders.sql": """\
+/* silver
+description: Orders.
+keys: code
+partition_by: [day, CODE]
+*/
+SELECT CAST(order_id AS STRING) AS code, CAST(created_at AS DATE) AS day, user_id, amount
+FROM bronze.orders
+""",
+            "sql/silver/clicks.sql": """\
+/* silver
+description: Clicks.
+partition_by: event_id
+*/
+SELECT event_id, user_id, page, at FROM bronze.clicks
+""",
+        },
+    ),
+    Case(
         "clustering_that_delta_refuses",
         "LAYOUT_COLUMN",
         {
