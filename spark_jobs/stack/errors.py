@@ -111,6 +111,17 @@ class TooLittleMemoryError(LakehouseError):
     )
 
 
+class PathUnusableError(LakehouseError):
+    """A directory whose path a program of the stack would read as another one."""
+
+    condition = "PATH_UNUSABLE"
+    directory: Path
+    sign: str
+    primary = 'the stack cannot use the directory "{directory}": its path contains {sign!r}'
+    detail = "Some of its programs would cut the path there, or read it as several."
+    hint = "Rename the directory, or, if the state is there, set TIDEMARK_STATE_DIR to another one."
+
+
 class TooLittleDiskError(LakehouseError):
     """Less free disk space below the state directory than the stack needs."""
 

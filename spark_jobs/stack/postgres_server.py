@@ -164,7 +164,9 @@ def server_files(settings: Settings) -> dict[str, str]:
     return {
         "tidemark.pem": ensure_certificate(settings, POSTGRES),
         "tidemark_hba.conf": TLS_ACCESS.format(loopback=LOOPBACK),
-        "tidemark.conf": text + TLS_SETTINGS.format(data=data_directory(settings)),
+        # A quote is doubled within a value.
+        "tidemark.conf": text
+        + TLS_SETTINGS.format(data=str(data_directory(settings)).replace("'", "''")),
     }
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import shutil
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from spark_jobs.stack.certificates import ENDPOINT
 from spark_jobs.stack.endpoint_account import check_endpoint_account
 from spark_jobs.stack.errors import (
     KafkaJarsMissingError,
+    PathUnusableError,
     TooLittleDiskError,
     TooLittleMemoryError,
 )
@@ -29,6 +31,10 @@ from spark_jobs.storage.conf import all_jars
 
 GIB = 1024**3
 SPARK_PARTS = {"spark-connect", "streams", ENDPOINT}
+# Supervisord ends values at " ;" and " #", and quotes by a double quote; a colon separates the
+# directories of a class path, a comma Kafka's; delta-rs reads a backslash as a slash, decodes
+# "%20", and fails at some signs.
+UNUSABLE = re.compile(r"""[",:\\\x00-\x1f\x7f[\]^|]|(?<=\s)[;#]|%[0-9A-Fa-f]{2}""")
 JAVA_PARTS = {"kafka", "connect", "spark-master", CASSANDRA, OBJECT_STORE} | SPARK_PARTS
 
 
@@ -46,7 +52,9 @@ def check_machine(settings: Settings, parts: Collection[str], *, running: bool =
     problems: list[LakehouseError] = []
     chosen = set(parts)
     room = set() if running else chosen
-    checks = [
+    checks: list[tuple[Collection[str], Callable[[], object]]] = [
+        (chosen, lambda: check_path(settings.project_dir)),
+        (chosen, lambda: check_path(settings.state)),
         (JAVA_PARTS & chosen, check_java),
         ({"postgres"} & chosen, check_postgres),
         ({"redis"} & chosen, check_redis),
@@ -66,6 +74,16 @@ def check_machine(settings: Settings, parts: Collection[str], *, running: bool =
                 problems.append(error)
     if problems:
         raise ProblemsError(problems)
+
+
+def check_path(directory: Path) -> None:
+    """Check that every program of the stack can be given a path in the directory.
+
+    Raises:
+        PathUnusableError: one would read another path.
+    """
+    if found := UNUSABLE.search(str(directory)):
+        raise PathUnusableError(directory, found[0])
 
 
 def check_kafka_jars(directory: Path) -> None:

@@ -54,6 +54,27 @@ def test_all_taken_ports_are_reported_with_setting_and_process(listener):
     assert "TIDEMARK_PORTS__KAFKA" in caught.value.hint
 
 
+@pytest.mark.parametrize(
+    "sign", [" #", " ;", '"', ",", ":", "\\", "%20", "%c3", "\n", "[", "^", "|"]
+)
+@pytest.mark.parametrize("place", ["project", "state"])
+def test_a_path_that_a_program_would_cut_is_refused(tmp_path, sign, place):
+    odd = tmp_path / f"a{sign}b"
+    odd.mkdir()
+    project, state = (odd, tmp_path / "state") if place == "project" else (tmp_path, odd)
+    settings = load_settings(project, state_dir=state, local={"free_disk_gib": 0})
+    with pytest.raises(ProblemsError) as caught:
+        check_machine(settings, ["airflow"])
+    (problem,) = caught.value.problems
+    assert (problem.condition, problem.sign) == ("PATH_UNUSABLE", sign.strip() or sign)
+
+
+@pytest.mark.parametrize("sign", ["a#b", "a;b", "a b", "50 %", "100%", "O'Brien", "müller", "(1)"])
+def test_a_path_that_every_program_reads_is_used(tmp_path, sign):
+    settings = load_settings(tmp_path, state_dir=tmp_path / sign, local={"free_disk_gib": 0})
+    check_machine(settings, ["airflow"])
+
+
 def test_a_port_that_the_stack_itself_holds_is_free_for_it(listener):
     check_ports({"ports.kafka": listener}, own_pids=[os.getpid()])
 

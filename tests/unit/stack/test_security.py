@@ -78,6 +78,12 @@ def test_postgres_refuses_unencrypted_connections(settings):
     assert "PRIVATE KEY" in files["tidemark.pem"]
 
 
+def test_postgres_finds_its_rules_in_a_directory_with_a_quote(tmp_path):
+    settings = load_settings(tmp_path, state_dir=tmp_path / "O'Brien", security={"enabled": True})
+    text = server_files(settings)["tidemark.conf"]
+    assert f"hba_file = '{tmp_path}/O''Brien/postgres/data/tidemark_hba.conf'" in text
+
+
 def test_every_client_of_postgres_checks_who_answers(settings):
     address = dsn(settings, database=SHOP, role=SHOP)
     assert "sslmode=verify-full" in address
