@@ -165,7 +165,8 @@ class Delivery:
         if self._target is not None and self._target.codec.schema != schema:
             self.close()
         if self._target is None:
-            codec = RowCodec(schema, self.sink.keys)
+            unsigned = self.sink.system is SinkSystem.POSTGRES
+            codec = RowCodec(schema, self.sink.keys, unsigned=unsigned)
             self._target = open_target(self.sink, codec, self.addresses())
         return self._target
 

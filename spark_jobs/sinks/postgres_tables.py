@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -15,6 +16,8 @@ from spark_jobs.sinks.rows import RowCodec
 
 # Required for unique indexes with NULLS NOT DISTINCT.
 MINIMUM_VERSION = 150_000
+# The server cuts longer names.
+NAME_BYTES = 63
 # The table of the sinks' watermarks in a database.
 MARKS = sql.Identifier("tidemark", "sinks")
 Connection = psycopg.Connection[Any]
@@ -128,8 +131,34 @@ def _columns(connection: Connection, table: sql.Identifier) -> dict[str, str]:
     return dict(found)
 
 
+def index_name(table: str) -> str:
+    """The name of a table's index, unique in its schema.
+
+    >>> index_name("orders"), index_name(f"orders_{'x' * 60}")
+    ('orders_tidemark', 'orders_xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx_b7840af5_tidemark')
+    """
+    name = f"{table}_tidemark"
+    if len(name) <= NAME_BYTES:
+        return name
+    digest = hashlib.sha256(table.encode()).hexdigest()[:8]
+    return f"{table[: NAME_BYTES - 18]}_{digest}_tidemark"
+
+
+def _rename_index(connection: Connection, schema: str, table: str) -> None:
+    """Give an index of an earlier release, whose name other tables would use too, its own name."""
+    old, new = f"{table[:50]}_tidemark", index_name(table)
+    found = connection.execute(
+        "SELECT 1 FROM pg_indexes WHERE schemaname = %s AND tablename = %s AND indexname = %s",
+        [schema, table, old],
+    ).fetchone()
+    if found and old != new:
+        names = sql.Identifier(schema, old), sql.Identifier(new)
+        _execute(connection, "ALTER INDEX {} RENAME TO {}", *names)
+
+
 def _make_index(connection: Connection, schema: str, table: str, *, keys: sql.Composed) -> None:
-    name = f"{table[:50]}_tidemark"
+    _rename_index(connection, schema, table)
+    name = index_name(table)
     wanted = f"({keys.as_string(connection)}) NULLS NOT DISTINCT"
     found = connection.execute(
         "SELECT indexdef FROM pg_indexes "

@@ -30,14 +30,16 @@ class RowCodec:
     Attributes:
         schema: columns that the sink delivers.
         keys: the key columns.
+        unsigned: whether -0.0 within arrays, maps and structs is 0.0, as in a ``jsonb``.
     """
 
     schema: pa.Schema
     keys: tuple[str, ...]
+    unsigned: bool = False
 
     @cached_property
     def _converters(self) -> dict[str, Converter]:
-        return {field.name: converter(field.type) for field in self.schema}
+        return {one.name: converter(one.type, unsigned=self.unsigned) for one in self.schema}
 
     def row(self, values: Mapping[str, Any]) -> str:
         """A row as text; values by column are Python objects, or come from such a text."""
@@ -67,8 +69,12 @@ def dumped(values: Mapping[str, Any]) -> str:
     return json.dumps(values, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
-def converter(kind: pa.DataType) -> Converter:
+def converter(kind: pa.DataType, *, unsigned: bool = False) -> Converter:
     """Converts a value of the type, not NULL, to a JSON value.
+
+    Args:
+        kind: the type.
+        unsigned: as of ``RowCodec``.
 
     >>> converter(pa.decimal128(12, 2))(Decimal("1E+1"))
     '10.00'
@@ -91,21 +97,21 @@ def converter(kind: pa.DataType) -> Converter:
         return _instant if kind.tz else _local_time
     if pa.types.is_date(kind):
         return lambda value: value if isinstance(value, str) else value.isoformat()
-    return _nested(kind)
+    return _nested(kind, unsigned=unsigned)
 
 
-def _nested(kind: pa.DataType) -> Converter:
+def _nested(kind: pa.DataType, *, unsigned: bool) -> Converter:
     if pa.types.is_struct(kind):
-        fields = {field.name: _or_null(converter(field.type)) for field in kind}
+        fields = {field.name: _inner(field.type, unsigned=unsigned) for field in kind}
         return lambda value: {name: to(value.get(name)) for name, to in fields.items()}
     if pa.types.is_map(kind):
-        items = _or_null(converter(kind.item_type))
+        items = _inner(kind.item_type, unsigned=unsigned)
         return lambda value: {
             str(key): items(one)
             for key, one in sorted(_pairs(value), key=lambda pair: str(pair[0]))
         }
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        one = _or_null(converter(kind.value_type))
+        one = _inner(kind.value_type, unsigned=unsigned)
         return lambda value: [one(item) for item in value]
     if pa.types.is_string(kind) or pa.types.is_large_string(kind) or kind == pa.string_view():
         return str
@@ -116,8 +122,16 @@ def _converted(column: pa.Array, convert: Converter) -> list[Any]:
     return [None if value is None else convert(value) for value in column.to_pylist()]
 
 
-def _or_null(convert: Converter) -> Converter:
-    return lambda value: None if value is None else convert(value)
+def _inner(kind: pa.DataType, *, unsigned: bool) -> Converter:
+    convert = converter(kind, unsigned=unsigned)
+    if unsigned and pa.types.is_floating(kind):
+        # The sum of -0.0 and 0.0 is 0.0.
+        return lambda value: one + 0.0 if isinstance(one := _given(value, convert), float) else one
+    return lambda value: _given(value, convert)
+
+
+def _given(value: Any, convert: Converter) -> Any:
+    return None if value is None else convert(value)
 
 
 def _pairs(value: Any) -> Sequence[tuple[Any, Any]]:

@@ -29,6 +29,7 @@ from spark_jobs.sinks.errors import (
     SinkUnreachableError,
     SinkValueError,
 )
+from spark_jobs.sinks.postgres_tables import index_name
 from spark_jobs.sinks.target import Addresses, Watermark
 from spark_jobs.sinks.verify import verify_sink
 from spark_jobs.state.errors import TableLockedError
@@ -101,7 +102,7 @@ def test_every_type_comes_back_as_it_was(
         "day": pa.array([date(1, 1, 1), date(9999, 12, 31), None]),
         "at": pa.array([instant, instant.replace(microsecond=0), None], pa.timestamp("us", "UTC")),
         "local": pa.array([instant.replace(tzinfo=None)] * 3, pa.timestamp("us")),
-        "list": pa.array([[1.5, None], [], None], pa.list_(pa.float64())),
+        "list": pa.array([[1.5, -0.0, None], [], None], pa.list_(pa.float64())),
         "nested": pa.array(
             [{"b": "2", "a": Decimal("1.50")}, {"b": None, "a": None}, None],
             pa.struct([("b", pa.string()), ("a", pa.decimal128(5, 2))]),
@@ -113,6 +114,27 @@ def test_every_type_comes_back_as_it_was(
     sink.catch_up()
     assert verify_sink(sink).passed
     assert sink.rebuild().changes == 0
+
+
+def test_tables_that_share_much_of_their_names_live_in_one_schema(
+    table: Table, make: Make, addresses: Addresses
+) -> None:
+    table.create(rows({1: "Ann"}))
+    first = make(SinkSystem.POSTGRES)
+    names = [f"{first.sink.target}_{'a' * 30}_{end}" for end in ("one", "other")]
+    sinks = [make(SinkSystem.POSTGRES, name=f"s_{one[-9:]}", target=one) for one in names]
+    for sink in sinks:
+        sink.catch_up()
+        assert verify_sink(sink).passed
+    # An index of an earlier release gets its own name, and the rows stay.
+    short = names[0].removeprefix("serving.")
+    with psycopg.connect(addresses.postgres) as connection:
+        old = f"{short[:50]}_tidemark"
+        connection.execute(f"ALTER INDEX serving.{index_name(short)} RENAME TO {old}".encode())
+    assert sinks[0].rebuild().changes == 0
+    with psycopg.connect(addresses.postgres) as connection:
+        query = "SELECT indexname FROM pg_indexes WHERE tablename = %s"
+        assert connection.execute(query, [short]).fetchall() == [(index_name(short),)]
 
 
 def test_postgres_has_the_right_types(table: Table, make: Make, addresses: Addresses) -> None:
