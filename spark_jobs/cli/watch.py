@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 import threading
 from collections.abc import Callable, Collection, Iterator
@@ -48,14 +49,39 @@ def follow(project_dir: Path, rounds: Rounds, *, stop: threading.Event | None = 
     """Run a round after each save, until the process ends or ``stop`` is set."""
     from watchfiles import watch as changes_of
 
-    # Editors write a new file and rename it, so folders are watched and not files.
-    for saved in changes_of(
-        project_dir,
-        watch_filter=declaration_filter(project_dir),
-        debounce=_DEBOUNCE_MILLISECONDS,
-        stop_event=stop,
-    ):
-        rounds.run({Path(path) for _, path in saved})
+    while stop is None or not stop.is_set():
+        folders = followed(project_dir)
+        # Editors write a new file and rename it, so folders are watched and not files.
+        for saved in changes_of(
+            *folders,
+            watch_filter=declaration_filter(project_dir),
+            debounce=_DEBOUNCE_MILLISECONDS,
+            stop_event=stop,
+            recursive=False,
+            ignore_permission_denied=True,
+        ):
+            paths = {Path(path) for _, path in saved}
+            rounds.run(paths)
+            # A directory that was made again is another one.
+            if followed(project_dir) != folders or not paths.isdisjoint(folders):
+                break
+        else:
+            return
+
+
+def followed(project_dir: Path) -> list[Path]:
+    """The directories to watch: each folder of declarations, and where one can be created.
+
+    The state directory and the lake may be in the project too, and have very many directories.
+    """
+    parents = {project_dir / one for folder in _FOLDERS for one in Path(folder).parents}
+    found = {one.resolve(): one for one in parents if one.is_dir()}
+    for folder in _FOLDERS:
+        for root, below, _ in os.walk(project_dir / folder, followlinks=True):
+            if found.setdefault(Path(root).resolve(), Path(root)) != Path(root):
+                # A link to a directory that is watched already.
+                below.clear()
+    return sorted(found.values())
 
 
 def declaration_filter(project_dir: Path) -> Callable[[Change, str], bool]:
@@ -65,9 +91,9 @@ def declaration_filter(project_dir: Path) -> Callable[[Change, str], bool]:
     def declared(_: Change, path: str) -> bool:
         file = Path(path)
         # Editors write drafts and locks next to a file.
-        if file.name.startswith(".") or file.name.endswith("~"):
+        if file.name.startswith(".") or file.name.endswith("~") or file == project_dir:
             return False
-        inside = any(file.is_relative_to(one) for one in folders)
+        inside = any(file.is_relative_to(one) or one.is_relative_to(file) for one in folders)
         return inside or file == project_dir / SETTINGS_FILE
 
     return declared

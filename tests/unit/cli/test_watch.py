@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import shutil
 import threading
 import time
 from pathlib import Path
@@ -13,7 +14,7 @@ from rich.console import Console
 
 from spark_jobs import settings as settings_module
 from spark_jobs.cli import watch as watch_module
-from spark_jobs.cli.watch import Rounds, declaration_filter, follow
+from spark_jobs.cli.watch import Rounds, declaration_filter, follow, followed
 from spark_jobs.settings import DEMO_FILE, SETTINGS_FILE, Settings, read_settings_file
 from spark_jobs.testing.case_files import CASES, SILVER_CASES
 from spark_jobs.testing.ended import Ended
@@ -150,10 +151,48 @@ def test_a_case_runs_in_the_process_of_the_watch(project: Path, tmp_path: Path) 
         ("sql/gold/a.sql~", False),
         (".tidemark/lake/gold/a/part-0.parquet", False),
         ("README.md", False),
+        ("tests", True),
+        ("", False),
     ],
 )
 def test_only_declarations_are_watched(tmp_path: Path, file: str, watched: bool) -> None:
     assert declaration_filter(tmp_path)(None, str(tmp_path / file)) is watched  # type: ignore[arg-type]
+
+
+def test_only_folders_of_declarations_are_followed(tmp_path: Path) -> None:
+    for name in ("sql/gold", "seeds", "docs", ".tidemark/lake/gold/a", "tests/cases/gold"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "sql/again").symlink_to(tmp_path / "sql")
+    names = ("", "seeds", "sql", "sql/gold", "tests", "tests/cases", "tests/cases/gold")
+    assert followed(tmp_path) == [tmp_path / name for name in names]
+
+
+def test_a_folder_that_comes_later_is_followed(tmp_path: Path) -> None:
+    class Saves:
+        def __init__(self) -> None:
+            self.names: set[str] = set()
+
+        def run(self, saved: set[Path]) -> None:
+            self.names |= {one.name for one in saved}
+
+    saves, stop = Saves(), threading.Event()
+    thread = threading.Thread(
+        target=follow, args=(tmp_path, saves), kwargs={"stop": stop}, daemon=True
+    )
+    thread.start()
+    for at in range(100):
+        # The folder is made again: that is another directory, of the same name.
+        shutil.rmtree(tmp_path / "sql", ignore_errors=True)
+        (tmp_path / "sql/gold").mkdir(parents=True)
+        time.sleep(1)
+        (tmp_path / f"sql/gold/a{at}.sql").touch()
+        time.sleep(1)
+        if f"a{at}.sql" in saves.names and at:
+            break
+    stop.set()
+    thread.join(30)
+    assert f"a{at}.sql" in saves.names
+    assert not thread.is_alive()
 
 
 def test_a_save_starts_a_round(recorded: Recorded) -> None:
