@@ -25,6 +25,7 @@ Seconds = Annotated[float, typer.Option(min=0, help="Time limit of a query; 0 fo
 Personal = Annotated[bool, typer.Option("--pii", help="Show personal data unmasked.")]
 DEFAULT_ROWS = 1000
 DEFAULT_SECONDS = 300.0
+NOT_TEXT = "the input is not UTF-8 text"
 
 
 def query(
@@ -55,7 +56,7 @@ def query(
         raise typer.BadParameter("parquet is written to a file: pass --output FILE")
     if output is not None and not output.parent.is_dir():
         raise typer.BadParameter(f"directory {str(output.parent)!r} does not exist")
-    text = typer.get_text_stream("stdin").read() if sql == "-" else sql
+    text = given_text() if sql == "-" else sql
     session = QuerySession(load_settings(context.obj), limit, seconds, pii, environment=env)
     if (rows := catalog_answer(session, text)) is not None:
         write_rows(rows, form, output=output)
@@ -68,6 +69,18 @@ def query(
     result = run_shown(session, pinned, messages)
     write_rows(result.rows, form, output=output)
     print_limit_note(result, limit, messages)
+
+
+def given_text() -> str:
+    """The text on stdin, without a byte order mark.
+
+    Raises:
+        BadParameter: it is not UTF-8.
+    """
+    try:
+        return typer.get_binary_stream("stdin").read().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise typer.BadParameter(NOT_TEXT) from error
 
 
 def run_shown(session: QuerySession, pinned: PinnedQuery, messages: Console) -> QueryResult:

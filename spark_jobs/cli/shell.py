@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ from spark_jobs.cli.environments import EnvironmentName
 from spark_jobs.cli.query import (
     DEFAULT_ROWS,
     DEFAULT_SECONDS,
+    NOT_TEXT,
     Limit,
     Personal,
     Seconds,
@@ -51,7 +53,12 @@ def shell(
     settings = load_settings(context.obj)
     typed = Shell(QuerySession(settings, limit, seconds, pii, environment=env))
     if not sys.stdin.isatty():
-        typed.loop("", "")
+        if isinstance(sys.stdin, TextIOWrapper):
+            sys.stdin.reconfigure(encoding="utf-8-sig", errors="strict")
+        try:
+            typed.loop("", "")
+        except UnicodeDecodeError as error:
+            raise typer.BadParameter(NOT_TEXT) from error
         # A person has seen the errors; a script needs the exit status.
         raise typer.Exit(1 if typed.failed else 0)
     typer.echo("Tidemark. A query ends with a semicolon; \\? shows the commands.")
@@ -80,6 +87,13 @@ class Shell:
             except KeyboardInterrupt:
                 self.lines.clear()
                 typer.echo()
+                continue
+            except UnicodeDecodeError:
+                if not prompt:
+                    # What follows in a script would be cut.
+                    raise
+                self.lines.clear()
+                typer.echo(NOT_TEXT, err=True)
                 continue
             except EOFError:
                 self.answer(self.take())
@@ -173,11 +187,13 @@ def history(file: Path) -> Iterator[None]:
     import readline
 
     readline.set_history_length(HISTORY_LINES)
-    if file.exists():
+    # A shell works without a history where the state directory cannot be read or written.
+    with suppress(OSError):
         readline.read_history_file(file)
     try:
         yield
     finally:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.touch(mode=0o600)
-        readline.write_history_file(file)
+        with suppress(OSError):
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.touch(mode=0o600)
+            readline.write_history_file(file)

@@ -14,6 +14,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from spark_jobs.cli.main import app
+from spark_jobs.cli.shell import history
 from spark_jobs.serving.sql.ops_tables import OPS_TABLES
 from spark_jobs.settings import REPOSITORY
 from tests.shipped import put_compiled_views, shipped_project
@@ -129,6 +130,27 @@ def terminal() -> Iterator[Terminal]:
         finally:
             shell.kill()
             os.close(side)
+
+
+def test_a_shell_needs_no_history(tmp_path: Path) -> None:
+    (tmp_path / "state").touch()
+    # No account can write there, root neither.
+    with history(tmp_path / "state" / "shell_history"):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("text", "told", "code"),
+    [
+        (b"SHOW SCHEMAS;\nSELECT '\xff';\nSHOW SCHEMAS;\n", "not UTF-8", 2),
+        ("\ufeffSHOW SCHEMAS;\n".encode(), "silver", 0),
+    ],
+)
+def test_a_script_is_utf_8(state: Path, text: bytes, told: str, code: int) -> None:
+    for words in (("shell",), ("query", "-")):
+        given = text if words == ("shell",) or code else text.replace(b";", b"")
+        done = CliRunner().invoke(app, ["--project", str(REPOSITORY), *words], input=given)
+        assert (told in done.output, done.exit_code) == (True, code), done.output
 
 
 def test_a_terminal_edits_lines_stops_queries_and_remembers(state: Path) -> None:
