@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
@@ -41,7 +42,11 @@ def report_failure(failure: Failure) -> None:
     """Write the failure to the caller's file, if the environment names one."""
     file = os.environ.get(FAILURE_FILE)
     if file:
-        Path(file).write_text(json.dumps(asdict(failure)), encoding="utf-8")
+        try:
+            Path(file).write_text(json.dumps(asdict(failure)), encoding="utf-8")
+        except OSError as error:
+            # The failure is reported on the terminal too.
+            print(f"{FAILURE_FILE} cannot be written: {error}", file=sys.stderr)
 
 
 def reported_failure(file: Path) -> Failure:
