@@ -11,7 +11,7 @@ import getpass
 import socket
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -25,7 +25,7 @@ from spark_jobs.stack.catalog import (
     with_needs,
 )
 from spark_jobs.stack.environment import stack_environment
-from spark_jobs.stack.errors import RestartNeededError, SettingsChangedError
+from spark_jobs.stack.errors import PartFailedError, RestartNeededError, SettingsChangedError
 from spark_jobs.stack.parts import Part, Step
 from spark_jobs.stack.placeholder import ensure_placeholder
 from spark_jobs.stack.ports import check_ports
@@ -187,8 +187,10 @@ class Stack:
         connect_url_file(self.settings).unlink(missing_ok=True)
         ran = self.supervisor.answers()
         if ran:
-            self.stop_in_order()
-            self.supervisor.shutdown()
+            # It may end meanwhile: the processes that it leaves are stopped below.
+            with suppress(PartFailedError):
+                self.stop_in_order()
+                self.supervisor.shutdown()
             self.wait_for_supervisor()
         return bool(self.end_left_over()) or ran
 
@@ -206,7 +208,11 @@ class Stack:
         """The parts that run, or should run, because they were started on demand."""
         if not self.supervisor.answers():
             return set()
-        states = self.supervisor.states()
+        try:
+            states = self.supervisor.states()
+        except PartFailedError:
+            # It ended since it answered.
+            return set()
         return {name for name in ON_DEMAND & states.keys() if states[name].started_at}
 
     def check_ports(self, names: Sequence[str]) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
+from spark_jobs.stack.errors import PartFailedError
 from spark_jobs.stack.parts import Part
 from spark_jobs.stack.supervisor import ProcessState, Supervisor
 
@@ -37,7 +38,11 @@ def part_statuses(parts: Sequence[Part], supervisor: Supervisor) -> list[PartSta
     """The status of every part; probes run concurrently."""
     if not supervisor.answers():
         return [stopped(part) for part in parts]
-    processes = supervisor.states()
+    try:
+        processes = supervisor.states()
+    except PartFailedError:
+        # It ended since it answered.
+        return [stopped(part) for part in parts]
     starts = supervisor.starts()
     with ThreadPoolExecutor(max_workers=len(parts), thread_name_prefix="status") as pool:
         return list(

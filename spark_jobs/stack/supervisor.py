@@ -66,7 +66,7 @@ class Supervisor:
         try:
             with self.remote() as remote:
                 pid = int(remote.getPID())
-        except (OSError, xmlrpc.client.Error, HTTPException):
+        except (PartFailedError, xmlrpc.client.Error):
             return False
         record = SessionRecord.read(self.record)
         if record is None:
@@ -175,11 +175,17 @@ class Supervisor:
 
     @contextmanager
     def remote(self) -> Iterator[Any]:
-        """Supervisord's RPC interface; each use opens a connection, which is not thread-safe."""
+        """Supervisord's RPC interface; each use opens a connection, which is not thread-safe.
+
+        Raises:
+            PartFailedError: supervisord has ended.
+        """
         transport = SupervisorTransport(None, None, f"unix://{self.socket}")
         proxy = xmlrpc.client.ServerProxy("http://127.0.0.1", transport=transport)
         try:
             yield proxy.supervisor
+        except (OSError, HTTPException, xmlrpc.client.ProtocolError) as error:
+            raise PartFailedError("supervisor", "ended", log=self.log) from error
         finally:
             transport.close()
 

@@ -13,6 +13,7 @@ from spark_jobs.errors import ProblemsError
 from spark_jobs.settings import load_settings
 from spark_jobs.stack.airflow_config import airflow_home
 from spark_jobs.stack.errors import (
+    PartFailedError,
     SettingsChangedError,
     StackNotPreparedError,
     TooLittleDiskError,
@@ -71,6 +72,17 @@ def test_a_part_of_a_stack_that_is_down_is_started(stack):
     stack.restart(lambda _: None, parts=["writer"])
     running = {name for name, pid in pids(stack).items() if pid}
     assert running == {"writer"}
+
+
+def test_a_supervisor_that_ends_between_two_questions_is_down(stack, monkeypatch):
+    """It answers whether it is alive, and has ended when it is asked for its parts."""
+    monkeypatch.setattr(stack.supervisor, "answers", lambda: True)
+    assert {one.state for one in stack.status()} == {"stopped"}
+    assert stack.started_on_demand() == set()
+    with pytest.raises(PartFailedError):
+        stack.supervisor.start_part("reader")
+    stack.settings.state.mkdir()
+    assert stack.down()
 
 
 def test_airflow_in_the_shell_is_that_of_the_stack(tmp_path, monkeypatch):
