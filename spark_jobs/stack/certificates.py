@@ -1,6 +1,8 @@
 """The local stack's own certificate authority, and the certificates of the servers.
 
-They are created at a start of the stack, and renewed at a start within a month of their expiry.
+They are created at a start of the stack, and renewed at a start within a month of their expiry. The
+authority is renewed with the same key, before a server's certificate could outlive it: certificates
+that it signed stay valid, also for clients that know its former certificate, until that expires.
 Without the authority's key, the existing certificates are managed elsewhere and not renewed. Keys
 are secrets: one is copied out of the directory of secrets only for a server of another account.
 """
@@ -10,7 +12,7 @@ from __future__ import annotations
 import fcntl
 import ipaddress
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 
 from cryptography import x509
@@ -123,6 +125,13 @@ def signed(
 def new_authority() -> tuple[ec.EllipticCurvePrivateKey, x509.Certificate]:
     """A new authority: its key and its certificate, signed by itself."""
     key = ec.generate_private_key(ec.SECP256R1())
+    return key, authority_of(key)
+
+
+def authority_of(
+    key: ec.EllipticCurvePrivateKey, *, days: int = AUTHORITY_DAYS
+) -> x509.Certificate:
+    """The certificate of the authority with this key."""
     name = _name("Tidemark local authority")
     usage = x509.KeyUsage(
         digital_signature=False,
@@ -135,14 +144,13 @@ def new_authority() -> tuple[ec.EllipticCurvePrivateKey, x509.Certificate]:
         encipher_only=False,
         decipher_only=False,
     )
-    certificate = (
-        _builder(name, name, key, AUTHORITY_DAYS)
+    return (
+        _builder(name, name, key, days)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .add_extension(usage, critical=True)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
         .sign(key, hashes.SHA256())
     )
-    return key, certificate
 
 
 def _ensure_authority(settings: Settings) -> tuple[ec.EllipticCurvePrivateKey, x509.Certificate]:
@@ -153,7 +161,26 @@ def _ensure_authority(settings: Settings) -> tuple[ec.EllipticCurvePrivateKey, x
         write_secret(settings, AUTHORITY, certificate.public_bytes(Encoding.PEM).decode())
     found = load_pem_private_key(read_secret(settings, AUTHORITY_KEY).encode(), password=None)
     assert isinstance(found, ec.EllipticCurvePrivateKey)  # noqa: S101 - only this module writes it
-    return found, _certificate(read_secret(settings, AUTHORITY))
+    authority = _certificate(read_secret(settings, AUTHORITY))
+    if authority.not_valid_after_utc < datetime.now(UTC) + timedelta(days=SERVER_DAYS):
+        authority = authority_of(found)
+        write_secret(settings, AUTHORITY, authority.public_bytes(Encoding.PEM).decode())
+    return found, authority
+
+
+def ending(settings: Settings, *, now: datetime) -> dict[str, datetime]:
+    """The certificates that end within ``RENEWED_DAYS``, or have ended, by the file's name.
+
+    Those of other systems too, as far as they are among the secrets.
+    """
+    found = {}
+    for path in sorted(settings.secrets_dir.rglob("*.pem")):
+        with suppress(OSError, ValueError):
+            certificates = x509.load_pem_x509_certificates(path.read_bytes())
+            end = min(one.not_valid_after_utc for one in certificates)
+            if end < now + timedelta(days=RENEWED_DAYS):
+                found[str(path.relative_to(settings.secrets_dir))] = end
+    return found
 
 
 def serves(pem: str, authority: x509.Certificate) -> bool:

@@ -26,6 +26,7 @@ WAITED_LONG = timedelta(minutes=5)
 # If at least this many queries are expected and none reports, the application itself is down.
 FEWEST_OF_AN_APPLICATION = 2
 _DRIFT = "schema-drift"
+_SERVER = "server-unreachable"
 _VIEW, _SINK, _WAITS = "continuous-view", "sink-behind", "refresh-waits"
 
 
@@ -59,6 +60,7 @@ def troubles(project: OpenProject, *, now: datetime) -> list[Trouble]:
         *_drift(project),
         *_unsent_events(project, now),
         *_behind(project, now),
+        *_certificates(project, now),
     ]
     return sorted(found, key=lambda one: one.name)
 
@@ -132,6 +134,20 @@ def _capture(project: OpenProject) -> Iterator[Trouble]:
         yield Trouble(name, what, _SLOT)
     elif (problem := capture_problem(project.settings)) is not None:
         yield Trouble(name, problem, _CONNECTOR)
+
+
+def _certificates(project: OpenProject, now: datetime) -> Iterator[Trouble]:
+    """Certificates that end soon; the stack renews its own when it starts."""
+    if not project.settings.security.enabled:
+        return
+    from spark_jobs.access.secrets import secret_path
+    from spark_jobs.stack.certificates import AUTHORITY_KEY, ending
+
+    own = secret_path(project.settings, AUTHORITY_KEY).exists()
+    remedy = "`make down` and `make up` renew it" if own else "replace the file"
+    for name, end in ending(project.settings, now=now).items():
+        word = "ends" if end > now else "ended"
+        yield Trouble(f"certificate {name}", f"{word} on {end:%Y-%m-%d}: {remedy}", _SERVER)
 
 
 def _troubles(

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import stat
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from cryptography import x509
-from cryptography.hazmat.primitives.serialization import load_pem_private_key
+from cryptography.hazmat.primitives.serialization import Encoding, load_pem_private_key
 
 from spark_jobs.access.secrets import AUTHORITY, read_secret, secret_path
 from spark_jobs.settings import load_settings
@@ -16,7 +17,10 @@ from spark_jobs.stack.certificates import (
     KAFKA,
     POSTGRES,
     RENEWED_DAYS,
+    SERVER_DAYS,
+    authority_of,
     certificate_name,
+    ending,
     ensure_certificate,
     new_authority,
     signed,
@@ -59,6 +63,37 @@ def test_a_certificate_that_is_due_is_recreated(settings, days):
     before = certificate(settings, KAFKA)
     ensure_certificate(settings, KAFKA)
     assert certificate(settings, KAFKA).not_valid_after_utc > before.not_valid_after_utc
+
+
+def test_the_authority_is_renewed_before_a_server_could_outlive_it(settings):
+    server = ensure_certificate(settings, KAFKA)
+    key = load_pem_private_key(read_secret(settings, AUTHORITY_KEY).encode(), password=None)
+    old = authority_of(key, days=SERVER_DAYS - 1)
+    write_secret(settings, AUTHORITY, old.public_bytes(Encoding.PEM).decode())
+    # A server that runs keeps its certificate, which clients with either file accept.
+    assert ensure_certificate(settings, KAFKA) == server
+    renewed = x509.load_pem_x509_certificate(read_secret(settings, AUTHORITY).encode())
+    ends = certificate(settings, KAFKA).not_valid_after_utc
+    assert old.not_valid_after_utc < ends < renewed.not_valid_after_utc
+    for authority in (old, renewed):
+        certificate(settings, KAFKA).verify_directly_issued_by(authority)
+    assert ensure_certificate(settings, KAFKA) == server
+    assert x509.load_pem_x509_certificate(read_secret(settings, AUTHORITY).encode()) == renewed
+
+
+def test_certificates_that_end_soon_are_named(settings):
+    now = datetime.now(UTC)
+    assert ending(settings, now=now) == {}
+    write_own(settings, days=RENEWED_DAYS - 1)
+    assert list(ending(settings, now=now)) == [certificate_name(KAFKA)]
+    assert ending(settings, now=now - timedelta(days=2)) == {}
+    assert set(ending(settings, now=now + timedelta(days=3650))) == {
+        AUTHORITY,
+        certificate_name(KAFKA),
+    }
+    # A file that is no certificate is no problem of this check.
+    secret_path(settings, AUTHORITY).write_text("none")
+    assert list(ending(settings, now=now)) == [certificate_name(KAFKA)]
 
 
 def test_a_certificate_of_another_authority_is_recreated(settings):
