@@ -29,10 +29,11 @@ def check_ports(ports: Mapping[str, int], *, own_pids: Iterable[int] = ()) -> No
         return
     holders = listeners()
     own = set(own_pids)
+    # Another process may listen on the port of another address.
     foreign = [
-        TakenPort(setting, port, describe(holders.get(port)))
+        TakenPort(setting, port, describe(next(iter(holders.get(port, ())), None)))
         for setting, port in taken.items()
-        if holders.get(port) not in own
+        if own.isdisjoint(holders.get(port, ()))
     ]
     if foreign:
         raise PortsTakenError(foreign)
@@ -58,15 +59,14 @@ def listening(port: int, *, timeout: float = 0.5) -> bool:
     return False
 
 
-def listeners() -> dict[int, int | None]:
-    """Process id by listening TCP port; None if the system does not show the process."""
+def listeners() -> dict[int, list[int]]:
+    """Ids of the processes that listen on each TCP port, as far as the system shows them."""
+    found: dict[int, list[int]] = {}
     with suppress(psutil.AccessDenied):
-        return {
-            connection.laddr.port: connection.pid
-            for connection in psutil.net_connections("tcp")
-            if connection.status == psutil.CONN_LISTEN
-        }
-    return {}
+        for one in psutil.net_connections("tcp"):
+            if one.status == psutil.CONN_LISTEN and one.pid is not None:
+                found.setdefault(one.laddr.port, []).append(one.pid)
+    return found
 
 
 def describe(pid: int | None) -> str | None:

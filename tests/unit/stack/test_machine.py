@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import socket
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from psutil import CONN_LISTEN
 
 from spark_jobs.errors import ProblemsError
 from spark_jobs.settings import load_settings
@@ -77,6 +79,19 @@ def test_a_path_that_every_program_reads_is_used(tmp_path, sign):
 
 def test_a_port_that_the_stack_itself_holds_is_free_for_it(listener):
     check_ports({"ports.kafka": listener}, own_pids=[os.getpid()])
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_a_process_at_another_address_of_an_own_port_is_no_problem(monkeypatch, listener, first):
+    own, foreign = os.getpid(), 1
+    listeners = [
+        SimpleNamespace(status=CONN_LISTEN, pid=pid, laddr=SimpleNamespace(port=listener))
+        for pid in ((own, foreign) if first else (foreign, own))
+    ]
+    monkeypatch.setattr("psutil.net_connections", lambda _: listeners)
+    check_ports({"ports.kafka": listener}, own_pids=[own])
+    with pytest.raises(PortsTakenError):
+        check_ports({"ports.kafka": listener}, own_pids=[2])
 
 
 def test_a_port_on_all_interfaces_is_taken_too():
