@@ -41,7 +41,12 @@ HAVING bool_and(a.attname IS NOT NULL)
 ORDER BY i.indisprimary DESC, i.indexrelid::regclass::text
 LIMIT 1
 """
+_FULL = "SELECT relreplident = 'f' FROM pg_class WHERE oid = to_regclass(%s)"
 ENUM = "e"
+# Elements of arrays for which the connector sends a placeholder if an update left a large one as it
+# was; those of which it sends no column at all.
+_HELD = frozenset(["text", "varchar", "bpchar", "json", "jsonb", "bytea", "int4", "int8", "uuid"])
+_NO_COLUMN = frozenset(["money", "interval", "varbit", "xml", "name", "point"])
 
 
 @dataclass(frozen=True)
@@ -73,10 +78,24 @@ class SourceTable:
         columns: types by column name, in the table's order.
         key: the columns of the primary key, or else of a unique index over NOT NULL columns; () if
             there is neither.
+        full: whether updates tell all old values (``REPLICA IDENTITY FULL``).
     """
 
     columns: Mapping[str, PostgresType]
     key: tuple[str, ...]
+    full: bool = False
+
+    @property
+    def arrays_left_out(self) -> list[str]:
+        """The columns because of which the connector skips an update that left them as they were.
+
+        Only values of more than about 2 kB are affected.
+        """
+        return [
+            name
+            for name, one in self.columns.items()
+            if one.array is not None and one.name not in _HELD | _NO_COLUMN and not self.full
+        ]
 
 
 def describe_table(connection: psycopg.Connection[Any], table: str) -> SourceTable | None:
@@ -111,4 +130,5 @@ def describe_table(connection: psycopg.Connection[Any], table: str) -> SourceTab
     if not columns:
         return None
     key = connection.execute(_KEY, [name]).fetchone()
-    return SourceTable(columns, tuple(key[0]) if key else ())
+    full = connection.execute(_FULL, [name]).fetchone()
+    return SourceTable(columns, tuple(key[0]) if key else (), full=bool(full and full[0]))

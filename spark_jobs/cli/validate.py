@@ -41,13 +41,15 @@ def validate(
     if not problems:
         # A view that does not compile is missing from the manifest; its contract is not broken yet.
         problems = contract_problems(settings, manifest, break_contract)
+    told: list[LakehouseError] = []
     if connect:
-        problems = [*problems, *_database_problems(settings, manifest)]
+        found_there, told = _database_findings(settings, manifest)
+        problems = [*problems, *found_there]
     with ExitStack() as opened:
         views = sound_views(manifest, problems)
         analysis = analyzed(settings, manifest, ask_of(spark), opened=opened, views=views)
     problems = [*problems, *analysis.problems]
-    warnings = doubts(manifest, settings.project_dir)
+    warnings = [*doubts(manifest, settings.project_dir), *told]
     if as_json:
         found = {
             "valid": not problems,
@@ -68,8 +70,10 @@ def validate(
     typer.echo(f"{summary(manifest, warnings=len(warnings))} {analysis.summary}".rstrip())
 
 
-def _database_problems(settings: Settings, manifest: Manifest) -> list[LakehouseError]:
-    """Problems of the declared sources that the source database reveals.
+def _database_findings(
+    settings: Settings, manifest: Manifest
+) -> tuple[list[LakehouseError], list[LakehouseError]]:
+    """Problems and warnings of the declared sources that the source database reveals.
 
     Raises:
         SourceDatabaseUnsetError: it is not configured.
@@ -79,16 +83,17 @@ def _database_problems(settings: Settings, manifest: Manifest) -> list[Lakehouse
 
     from spark_jobs.serving.source_dsn import source_dsn
     from spark_jobs.silver.errors import DatabaseUnreachableError, SourceDatabaseUnsetError
-    from spark_jobs.stack.source_check import source_problems
+    from spark_jobs.stack.source_check import source_problems, source_warnings
 
     captured = [source for source in manifest.sources.values() if source.table]
     if not captured:
-        return []
+        return [], []
     dsn = source_dsn(settings)
     if dsn is None:
         raise SourceDatabaseUnsetError
     try:
-        return list(source_problems(dsn, captured, missing=True))
+        problems = list(source_problems(dsn, captured, missing=True))
+        return problems, list(source_warnings(dsn, captured))
     except psycopg.Error as error:
         raise DatabaseUnreachableError(captured[0].table or "", str(error)) from error
 

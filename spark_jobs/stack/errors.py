@@ -255,6 +255,25 @@ class SourceTableMissingError(LakehouseError):
         super().__post_init__()
 
 
+class ArraysLeftOutError(LakehouseError):
+    """A warning: arrays of a table for which the connector has no placeholder."""
+
+    condition = "ARRAYS_LEFT_OUT"
+    file: str
+    table: str
+    columns: Sequence[str]
+    primary = "the connector skips updates of table {table!r} that leave a large array as it was"
+    detail = "This concerns values of more than about 2 kB in {columns}."
+    hint = (
+        "If there may be any, run in the source database: ALTER TABLE {table} REPLICA IDENTITY "
+        "FULL. See docs/postgres-types.md."
+    )
+
+    def __post_init__(self) -> None:
+        self.location = Location(self.file)
+        super().__post_init__()
+
+
 class SourceKeyError(LakehouseError):
     """Declared keys that do not identify the rows of their table."""
 

@@ -10,7 +10,7 @@ from spark_jobs.access import timeouts
 from spark_jobs.access.source_tables import describe_table
 from spark_jobs.errors import LakehouseError
 from spark_jobs.graph.manifest import SourceEntry
-from spark_jobs.stack.errors import SourceKeyError, SourceTableMissingError
+from spark_jobs.stack.errors import ArraysLeftOutError, SourceKeyError, SourceTableMissingError
 
 
 def source_problems(
@@ -36,3 +36,20 @@ def source_problems(
                     yield SourceTableMissingError(source.file, source.table)
             elif set(table.key) != set(source.keys):
                 yield SourceKeyError(source.file, source.table, source.keys, table.key)
+
+
+def source_warnings(dsn: str, sources: Iterable[SourceEntry]) -> Iterator[LakehouseError]:
+    """Warnings of updates that would not be captured.
+
+    Args:
+        dsn: where the source database is.
+        sources: those without a table are ignored.
+
+    Raises:
+        psycopg.Error: the database does not answer.
+    """
+    with psycopg.connect(dsn, **timeouts.POSTGRES, autocommit=True) as connection:
+        for source in sources:
+            table = describe_table(connection, source.table) if source.table else None
+            if source.table and table is not None and table.arrays_left_out:
+                yield ArraysLeftOutError(source.file, source.table, table.arrays_left_out)

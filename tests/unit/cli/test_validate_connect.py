@@ -91,6 +91,24 @@ def test_each_wrong_key_is_named_with_its_file(
     assert validate(project).exit_code == 0
 
 
+def test_arrays_whose_updates_are_skipped_are_a_warning(
+    project: Path, dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TIDEMARK_SOURCE_DATABASE", dsn)
+    declare(project, "keyed", "a")
+    with psycopg.connect(dsn) as connection:
+        columns = "ADD held TEXT[], ADD never INTERVAL[], ADD left_out DOUBLE PRECISION[]"
+        connection.execute(f"ALTER TABLE {SCHEMA}.keyed {columns}".encode())
+    told = validate(project, "--connect")
+    assert told.exit_code == 0
+    assert "2 kB in left_out" in told.stderr
+    found = json.loads(validate(project, "--connect", "--json").stdout)
+    assert [one["condition"] for one in found["warnings"]] == ["ARRAYS_LEFT_OUT"]
+    with psycopg.connect(dsn) as connection:
+        connection.execute(f"ALTER TABLE {SCHEMA}.keyed REPLICA IDENTITY FULL".encode())
+    assert validate(project, "--connect").stderr == ""
+
+
 def test_problems_of_the_files_are_reported_with_it(
     project: Path, dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
