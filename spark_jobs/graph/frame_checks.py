@@ -31,6 +31,9 @@ def frame_problem(window: exp.Window, ordered: bool) -> Problem | None:  # noqa:
     if spec is None:
         return None
     start, end = _bound(spec, "start"), _bound(spec, "end")
+    values = [one for one, _ in (start, end) if isinstance(one, exp.Expr)]
+    if any(one.find(exp.Column, exp.Query) for one in values):
+        return "has a frame whose size is no constant", "Write a number, or an INTERVAL."
     # Spark accepts the frame that the function has by default.
     if ordered and start != end and (start, end) != _USUAL:
         return "cannot have this frame", "Remove ROWS or RANGE: the function has its own frame."

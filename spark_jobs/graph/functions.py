@@ -98,6 +98,9 @@ _SYNTAX = frozenset(
     ]
 )
 
+# Wrappers of a call.
+_AROUND = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup)
+
 
 @cache
 def spark_functions() -> dict[str, str]:
@@ -139,15 +142,18 @@ def is_foreign(name: str) -> bool:
 def aggregates(node: exp.Expr) -> bool:
     """Whether an expression contains an aggregate of its own SELECT."""
     for one in node.walk(prune=lambda inner: isinstance(inner, exp.Query)):
-        if isinstance(one, exp.Func) and is_aggregate(one):
-            parent = one.parent
-            while isinstance(
-                parent, exp.Filter | exp.IgnoreNulls | exp.RespectNulls | exp.WithinGroup
-            ):
-                parent = parent.parent
-            if not isinstance(parent, exp.Window):
-                return True
+        if isinstance(one, exp.Func) and is_aggregate(one) and window_of(one) is None:
+            return True
     return False
+
+
+def window_of(call: exp.Expr) -> exp.Window | None:
+    """The window over which a function is called; a call in its PARTITION BY is none of it."""
+    node = call
+    while isinstance(node.parent, _AROUND):
+        node = node.parent
+    called = isinstance(node.parent, exp.Window) and node.arg_key == "this"
+    return node.parent if called else None
 
 
 def is_aggregate(node: exp.Func) -> bool:

@@ -11,7 +11,7 @@ from sqlglot import exp
 from typing_extensions import TypeIs
 
 from spark_jobs.errors import LakehouseError
-from spark_jobs.graph.functions import aggregates, is_aggregate
+from spark_jobs.graph.functions import aggregates, is_aggregate, window_of
 from spark_jobs.graph.parsing import SqlText
 from spark_jobs.graph.semantic_errors import (
     MisplacedAggregateError,
@@ -23,9 +23,6 @@ from spark_jobs.graph.shown import set_word, shown
 from spark_jobs.graph.sql import relations_of
 from spark_jobs.graph.type_checks import check_types
 from spark_jobs.graph.window_checks import check_subqueries, check_windows
-
-# Wrappers of an aggregate call.
-_AROUND = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup)
 
 
 def check_semantics(tree: exp.Query, source: SqlText, subject: str) -> Iterator[LakehouseError]:
@@ -96,6 +93,15 @@ def _misplaced(select: exp.Select, source: SqlText, subject: str) -> Iterator[La
             yield MisplacedAggregateError(
                 subject, shown(call), clause, hint=hint, location=source.of(call)
             )
+    for node in select.find_all(exp.Filter):
+        for call in _calls(node.expression) if _own(node, select) else ():
+            yield MisplacedAggregateError(
+                subject,
+                shown(call),
+                "FILTER",
+                hint="Compute it in a subquery first, and filter by its column.",
+                location=source.of(call),
+            )
     having = select.args.get("having")
     for window in having.find_all(exp.Window) if having is not None else ():
         if _own(window, select):
@@ -129,19 +135,12 @@ def _calls(clause: exp.Expr) -> Iterator[exp.Func]:
 def _aggregates(node: exp.Expr) -> TypeIs[exp.Func]:
     """Whether a node is an aggregate over a group, not over a window."""
     called = isinstance(node, exp.Func) and is_aggregate(node)
-    return called and not isinstance(_outside(node), exp.Window)
-
-
-def _outside(call: exp.Expr) -> exp.Expr | None:
-    parent = call.parent
-    while isinstance(parent, _AROUND):
-        parent = parent.parent
-    return parent
+    return called and window_of(node) is None
 
 
 def _inside_aggregate(call: exp.Func, select: exp.Select) -> bool:
     """Whether an aggregate of the same SELECT, not a window function, encloses this one."""
-    if isinstance(_outside(call), exp.Window):
+    if window_of(call) is not None:
         return False
     node = call.parent
     while node is not None and node is not select:

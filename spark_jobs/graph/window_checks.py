@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from spark_jobs.errors import LakehouseError
 from spark_jobs.graph.frame_checks import frame_problem
-from spark_jobs.graph.functions import called_name, is_aggregate, spark_functions
+from spark_jobs.graph.functions import called_name, is_aggregate, spark_functions, window_of
 from spark_jobs.graph.parsing import SqlText
 from spark_jobs.graph.semantic_errors import SubqueryColumnsError, WindowError
 from spark_jobs.graph.shown import shown
@@ -17,7 +17,6 @@ from spark_jobs.graph.shown import shown
 _ORDERED = frozenset(
     {"row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile", "lag", "lead"}
 )
-_AROUND = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup)
 
 
 def check_windows(tree: exp.Query, source: SqlText, subject: str) -> Iterator[LakehouseError]:
@@ -30,9 +29,9 @@ def check_windows(tree: exp.Query, source: SqlText, subject: str) -> Iterator[La
     """
     for call in tree.find_all(exp.Func):
         name = called_name(call)
-        window = _outside(call)
+        window = window_of(call)
         problem = None
-        if isinstance(window, exp.Window):
+        if window is not None:
             problem = _over(window, call, name)
         elif name in _ORDERED:
             problem = "lacks OVER", "Write OVER (PARTITION BY … ORDER BY …) behind it."
@@ -68,21 +67,6 @@ def _is_relation(node: exp.Subquery) -> bool:
         parent = parent.parent
     relations = (exp.From, exp.Join, exp.SetOperation, exp.In, exp.Exists, exp.CTE, exp.Lateral)
     return parent is None or isinstance(parent, relations)
-
-
-def _outside(call: exp.Expr) -> exp.Expr | None:
-    parent = call.parent
-    while isinstance(parent, _AROUND):
-        parent = parent.parent
-    # A call in a window's PARTITION BY or ORDER BY is not its function.
-    return parent if not isinstance(parent, exp.Window) or _called_by(parent, call) else None
-
-
-def _called_by(window: exp.Window, call: exp.Expr) -> bool:
-    node = window.this
-    while isinstance(node, _AROUND):
-        node = node.this
-    return node is call
 
 
 def _over(window: exp.Window, call: exp.Func, name: str) -> tuple[str, str] | None:

@@ -20,6 +20,22 @@ SCHEMAS = {TableName(Layer.SILVER, name): columns for name, columns in COLUMNS.i
 
 # SQL, the condition, the line and column that it names.
 REFUSED = {
+    "an aggregate in FILTER": (
+        (
+            "SELECT o.day, SUM(o.amount) FILTER (WHERE MAX(o.amount) > 1) AS s\n"
+            "FROM silver.orders AS o GROUP BY o.day"
+        ),
+        "MISPLACED_AGGREGATE",
+        "1:43",
+    ),
+    "a frame of a column": (
+        (
+            "SELECT SUM(o.amount) OVER (ORDER BY o.day ROWS BETWEEN o.order_id PRECEDING "
+            "AND CURRENT ROW) AS s FROM silver.orders AS o"
+        ),
+        "WINDOW",
+        "1:8",
+    ),
     "a star in an operator": (
         "SELECT SUM(o.amount * *) AS s FROM silver.orders AS o",
         "MISPLACED_STAR",
@@ -265,6 +281,10 @@ REFUSED = {
 }
 # Spark takes them, so they must pass.
 TAKEN = {
+    "aggregate in the PARTITION BY of a window": (
+        "SELECT o.day, RANK() OVER (PARTITION BY SUM(o.amount) ORDER BY o.day) AS r\n"
+        "FROM silver.orders AS o GROUP BY o.day"
+    ),
     "grouped expression": (
         "SELECT YEAR(o.day) + 1 AS y, COUNT(*) AS n FROM silver.orders AS o GROUP BY YEAR(o.day)"
     ),
