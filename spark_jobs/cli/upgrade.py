@@ -125,7 +125,9 @@ def _written(settings: Settings, manifest: Manifest) -> bool:
 
     try:
         found = type(manifest).read(settings.manifest_file)
-        return found.model_copy(update={"deployment": None}) == manifest
+        # Files that were only touched give the same manifest.
+        same = {"deployment": None, "compiled_from": manifest.compiled_from}
+        return found.model_copy(update=same) == manifest
     except (FileNotFoundError, ValidationError):
         return False
 

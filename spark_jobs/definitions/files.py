@@ -24,6 +24,7 @@ _KINDS = {
     "expectations/silver": "suite",
     "expectations/gold": "suite",
 }
+READ_FOLDERS = tuple(_KINDS)
 _EXTENSIONS = {"sources": ("yml", "yaml"), "sql": ("sql",), "expectations": ("json",)}
 
 

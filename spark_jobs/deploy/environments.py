@@ -49,7 +49,7 @@ def with_views(running: Manifest, project: Manifest, views: Iterable[str]) -> Ma
         )
         for name, entry in gold.items()
     }
-    return running.model_copy(update={"gold": ordered})
+    return running.model_copy(update={"gold": ordered, "compiled_from": None})
 
 
 def gold_inputs(entry: GoldEntry) -> tuple[str, ...]:

@@ -349,6 +349,8 @@ class Manifest(_Entry):
     project: str
     # The deployment that applied it; None if it was only compiled.
     deployment: str | None = None
+    # A digest of the files and settings that it was compiled from; None: not as any files are.
+    compiled_from: str | None = None
     sources: dict[str, SourceEntry] = Field(default_factory=dict)
     silver: dict[str, SilverEntry] = Field(default_factory=dict)
     gold: dict[str, GoldEntry] = Field(default_factory=dict)

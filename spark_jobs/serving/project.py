@@ -8,20 +8,17 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 from pydantic import ValidationError
 
 from spark_jobs.names import Layer
-from spark_jobs.settings import SETTINGS_FILE, Settings, load_settings
+from spark_jobs.settings import Settings, load_settings
 
 if TYPE_CHECKING:
     from spark_jobs.graph.manifest import Manifest
     from spark_jobs.state.store import ControlStore
-
-DECLARATIONS = ("sources", "sql", "expectations")
 
 
 @dataclass(frozen=True)
@@ -74,11 +71,11 @@ def current_manifest(settings: Settings) -> Manifest:
     Raises:
         ProblemsError: declarations have errors; all at once.
     """
-    found = _written(settings)
-    if found is not None and _fresh(settings):
-        return found
-    from spark_jobs.storage.compiled import compile_settings, compiled
+    from spark_jobs.storage.compiled import compile_settings, compiled, inputs_digest
 
+    found = _written(settings)
+    if found is not None and found.compiled_from == inputs_digest(settings):
+        return found
     if found is not None and found.deployment:
         return compiled(settings)
     return compile_settings(settings)
@@ -174,26 +171,3 @@ def named_view(manifest: Manifest, text: str) -> str:
     if name not in manifest.gold:
         raise ViewUnknownError(name, sorted(manifest.gold))
     return name
-
-
-def _fresh(settings: Settings) -> bool:
-    """Whether the manifest is newer than all declarations; deletes touch the directory."""
-    try:
-        compiled = settings.manifest_file.stat().st_mtime_ns
-    except FileNotFoundError:
-        return False
-    declarations = _declarations(settings.project_dir)
-    try:
-        return all(path.stat().st_mtime_ns < compiled for path in declarations)
-    except OSError:
-        # A broken link; compiling reports it.
-        return False
-
-
-def _declarations(project: Path) -> Iterator[Path]:
-    if (project / SETTINGS_FILE).exists():
-        yield project / SETTINGS_FILE
-    for folder in DECLARATIONS:
-        if (project / folder).exists():
-            yield project / folder
-            yield from (project / folder).rglob("*")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import logging
+import os
 import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -10,11 +13,13 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from spark_jobs.definitions.files import READ_FOLDERS
 from spark_jobs.errors import LakehouseError, ProblemsError, SettingError
 from spark_jobs.graph.atomic import replace_file
 from spark_jobs.graph.compile import read_project
 from spark_jobs.graph.compile_cache import CompileCache
 from spark_jobs.graph.manifest import Manifest
+from spark_jobs.graph.seeds import FOLDER
 from spark_jobs.settings import DAG_FILES, Settings
 from spark_jobs.storage import log
 from spark_jobs.storage.lake import plain_location, remote_location
@@ -23,6 +28,9 @@ from spark_jobs.storage.rights import make_state
 # The file with the compiled views, in the state directory.
 CACHE = "compile-cache.json"
 _ENCODED = re.compile("%[0-9A-Fa-f]{2}")
+# Folders of declarations, and the usual one of Avro schemas.
+DECLARATIONS = ("sources", "sql", "expectations")
+SCHEMAS = "schemas"
 
 logger = logging.getLogger(__name__)
 
@@ -88,6 +96,8 @@ def inspect_settings(
         keep: whether to keep the compiled views for the next run, in the state directory.
     """
     cache = _cache(settings)
+    # Before the files are read: a file that is saved meanwhile has another digest.
+    digest = inputs_digest(settings)
     manifest, problems = read_project(
         settings.project_dir,
         every_override=settings.gold.every_override or None,
@@ -101,7 +111,8 @@ def inspect_settings(
     with suppress(OSError):
         if cache.changed and keep and settings.state.is_dir():
             replace_file(settings.state / CACHE, cache.text())
-    return manifest, [*_lake_problems(settings), *problems]
+    found = manifest.model_copy(update={"compiled_from": digest})
+    return found, [*_lake_problems(settings), *problems]
 
 
 def _lake_problems(settings: Settings) -> Iterator[SettingError]:
@@ -111,6 +122,37 @@ def _lake_problems(settings: Settings) -> Iterator[SettingError]:
         key = "lake_root" if settings.lake_root else "state_dir"
         problem = f'the lake {settings.lake} has "{found[0]}" in its path, which delta-rs decodes'
         yield SettingError(key, problem)
+
+
+def inputs_digest(settings: Settings) -> str:
+    """A digest of what the compiler reads: names, sizes and times of files, and settings."""
+    project = settings.project_dir
+    gold = settings.gold
+    content = [
+        sorted({_stamp(project, path) for path in _compiled_files(project)}),
+        settings.variables,
+        [gold.every_override, sorted(gold.scheduled_at_first)],
+        settings.graph.model_dump(),
+    ]
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def _compiled_files(project: Path) -> Iterator[Path]:
+    for folder in (*DECLARATIONS, FOLDER, SCHEMAS):
+        yield from (project / folder).rglob("*")
+    # A folder may be a link, which is not followed above.
+    for folder in READ_FOLDERS:
+        yield from (project / folder).glob("*")
+
+
+def _stamp(project: Path, path: Path) -> tuple[str, int, int]:
+    name = os.fsencode(path.relative_to(project)).hex()
+    try:
+        found = path.stat()
+    except OSError:
+        # A broken link, which compiling reports.
+        return name, 0, 0
+    return name, found.st_size, found.st_mtime_ns
 
 
 def _cache(settings: Settings) -> CompileCache:

@@ -17,9 +17,8 @@ from spark_jobs.graph.compile import read_project
 from spark_jobs.graph.manifest import Manifest
 from spark_jobs.graph.reuse import Value
 from spark_jobs.graph.seeds import FOLDER
-from spark_jobs.serving.project import DECLARATIONS
 from spark_jobs.settings import PROFILES, SETTINGS_FILE, Settings, load_settings
-from spark_jobs.storage.compiled import delta_schema
+from spark_jobs.storage.compiled import DECLARATIONS, delta_schema
 
 # What the compiler reads of a commit: declarations, reference data, and values of variables.
 _READ = (*DECLARATIONS, FOLDER, SETTINGS_FILE, PROFILES)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,9 @@ from typer.testing import CliRunner, Result
 
 from spark_jobs.cli.main import app
 from spark_jobs.errors import LakehouseError, ProblemsError
-from tests.golden.declaration_cases import write_project
+from spark_jobs.serving.project import current_manifest
+from spark_jobs.settings import load_settings
+from tests.golden.declaration_cases import RIGHT, write_project
 
 
 def tidemark(project: Path, *words: str) -> Result:
@@ -119,3 +122,50 @@ def test_verbs_take_selections(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
             refused = tidemark(project, verb, selection).exception
             assert isinstance(refused, LakehouseError), (verb, selection)
             assert refused.condition == condition
+
+
+def least(project: Path) -> str:
+    """The SQL of the view ``big`` as the commands about files use it."""
+    settings = load_settings(project)
+    return current_manifest(settings).gold["big"].query.rpartition(">")[2].strip()
+
+
+@pytest.fixture
+def with_variable(tmp_path: Path) -> Path:
+    header = RIGHT["sql/gold/spend.sql"].partition("*/")[0] + "*/\n"
+    sql = header + "SELECT o.order_id FROM silver.orders AS o WHERE o.amount > @least\n"
+    settings = "variables: {least: 10}\n"
+    return write_project(tmp_path, {"sql/gold/big.sql": sql, "tidemark.yml": settings})
+
+
+def test_a_variable_of_one_command_is_of_this_command(
+    with_variable: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert least(with_variable) == "10"
+    with monkeypatch.context() as changed:
+        changed.setenv("TIDEMARK_VARIABLES", '{"least": 100}')
+        assert least(with_variable) == "100"
+    assert least(with_variable) == "10"
+
+
+def test_a_manifest_that_is_newer_than_a_changed_file_is_not_its_manifest(
+    with_variable: Path,
+) -> None:
+    """The file was saved while an apply ran, or copied with its old time."""
+    assert least(with_variable) == "10"
+    file = with_variable / "sql" / "gold" / "big.sql"
+    then = file.stat().st_mtime_ns
+    file.write_text(file.read_text().replace("@least", "33"))
+    os.utime(file, ns=(then - 1, then - 1))
+
+    assert least(with_variable) == "33"
+
+
+def test_a_changed_file_in_a_linked_folder_is_noticed(with_variable: Path) -> None:
+    (with_variable / "sql" / "gold").rename(with_variable / "elsewhere")
+    (with_variable / "sql" / "gold").symlink_to(with_variable / "elsewhere")
+    assert least(with_variable) == "10"
+    file = with_variable / "elsewhere" / "big.sql"
+    file.write_text(file.read_text().replace("@least", "33"))
+
+    assert least(with_variable) == "33"
