@@ -152,8 +152,8 @@ def window_of(call: exp.Expr) -> exp.Window | None:
     node = call
     while isinstance(node.parent, _AROUND):
         node = node.parent
-    called = isinstance(node.parent, exp.Window) and node.arg_key == "this"
-    return node.parent if called else None
+    around = node.parent
+    return around if isinstance(around, exp.Window) and node.arg_key == "this" else None
 
 
 def is_aggregate(node: exp.Func) -> bool:
