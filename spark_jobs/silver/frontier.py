@@ -149,7 +149,7 @@ def positions_of(rows: DataFrame) -> Positions | None:
     """
     found = sf.min(position()), sf.max(position()), sf.bool_or(is_early(sf.col(COMMIT)))
     [(low, high, early)] = rows.agg(*found).collect()
-    return None if low is None else Positions(low, high, early)
+    return None if low is None else Positions(low, high, bool(early))
 
 
 def reached_by(tables: SilverTables) -> int:
