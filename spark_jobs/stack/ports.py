@@ -31,9 +31,9 @@ def check_ports(ports: Mapping[str, int], *, own_pids: Iterable[int] = ()) -> No
     own = set(own_pids)
     # Another process may listen on the port of another address.
     foreign = [
-        TakenPort(setting, port, describe(next(iter(holders.get(port, ())), None)))
+        TakenPort(setting, port, describe(next(iter(holders.get(port, [])), None)))
         for setting, port in taken.items()
-        if own.isdisjoint(holders.get(port, ()))
+        if own.isdisjoint(holders.get(port, []))
     ]
     if foreign:
         raise PortsTakenError(foreign)

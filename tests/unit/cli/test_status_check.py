@@ -13,11 +13,21 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from spark_jobs.access.secrets import secret_path
 from spark_jobs.cli.main import app
 from spark_jobs.gold.telemetry.event_sender import ASSET_UNKNOWN, NO_AIRFLOW
 from spark_jobs.gold.telemetry.verdict_events import verdict_cursor
 from spark_jobs.serving.report.status_check import Trouble, first_to_solve
-from spark_jobs.settings import REPOSITORY
+from spark_jobs.settings import REPOSITORY, load_settings
+from spark_jobs.stack.certificates import (
+    AUTHORITY_KEY,
+    KAFKA,
+    certificate_name,
+    ensure_certificate,
+    new_authority,
+    signed,
+)
+from spark_jobs.stack.secrets import write_secret
 from spark_jobs.state.asset_cursors import AssetCursor
 from spark_jobs.state.drift import Drift, DriftKind
 from spark_jobs.state.progress import StreamProgress, StreamState
@@ -280,3 +290,23 @@ def test_the_cause_nearest_to_the_sources_is_solved_first():
     assert first_to_solve(found).runbook == "changes-lost"
     assert first_to_solve(found[:3]).runbook == "connector-failed"
     assert first_to_solve(found[:1]) == found[0]
+
+
+def test_a_certificate_that_ends_soon_is_named(
+    project: Path, store: ControlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for query in EXPECTED:
+        store.record_progress(report(query))
+    monkeypatch.setenv("TIDEMARK_SECURITY__ENABLED", "true")
+    settings = load_settings(project)
+    ensure_certificate(settings, KAFKA)
+    assert "certificate" not in check(project).stdout
+    key, authority = new_authority()
+    write_secret(settings, certificate_name(KAFKA), signed(KAFKA, key, authority, days=3))
+    done = check(project)
+    assert done.exit_code == 1
+    (line,) = [one for one in done.stdout.splitlines() if "certificate" in one]
+    assert line.startswith("certificate tls/broker.pem: ends on ")
+    assert line.endswith("`make up` renew it; see docs/runbooks/server-unreachable.md")
+    secret_path(settings, AUTHORITY_KEY).unlink()
+    assert "replace the file" in check(project).stdout
