@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import os
 import socket
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -68,6 +69,9 @@ def applied_manifest(settings: Settings) -> Manifest:
 def current_manifest(settings: Settings) -> Manifest:
     """The manifest of the current files; written to its file if nothing was applied.
 
+    It is not written either if the environment sets variables: schedules and streams read the file,
+    and the values are for this command.
+
     Raises:
         ProblemsError: declarations have errors; all at once.
     """
@@ -76,9 +80,13 @@ def current_manifest(settings: Settings) -> Manifest:
     found = _written(settings)
     if found is not None and found.compiled_from == inputs_digest(settings):
         return found
-    if found is not None and found.deployment:
+    if (found is not None and found.deployment) or _variables_in_environment():
         return compiled(settings)
     return compile_settings(settings)
+
+
+def _variables_in_environment() -> bool:
+    return any(name.upper().startswith("TIDEMARK_VARIABLES") for name in os.environ)
 
 
 def _written(settings: Settings) -> Manifest | None:
