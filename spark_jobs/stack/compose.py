@@ -29,6 +29,9 @@ BASE_IMAGE = "tidemark-base"
 GATEWAY = "gateway"
 # A part listens on loopback; the gateway listens beside it, that many ports above.
 GATEWAY_OFFSET = 10_000
+# A probe starts a Python process, which takes seconds of a core.
+LOOK_SECONDS, LOOK_TIMEOUT = 60, 30
+START_SECONDS = 10
 IMAGES = {
     "postgres": "postgres",
     "redis": "redis",
@@ -128,11 +131,11 @@ def service(step: Step, finished: set[str], environment: dict[str, str]) -> dict
         "stop_grace_period": f"{step.stop_seconds}s",
         "healthcheck": {
             "test": ["CMD", PYTHON, "-m", "spark_jobs.stack.foreground", "probe", step.name],
-            "interval": "10s",
-            "timeout": "15s",
+            "interval": f"{LOOK_SECONDS}s",
+            "timeout": f"{LOOK_TIMEOUT}s",
             "retries": 3,
             "start_period": f"{step.ready_seconds:.0f}s",
-            "start_interval": "3s",
+            "start_interval": f"{START_SECONDS}s",
         },
     }
 

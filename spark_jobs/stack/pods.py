@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from spark_jobs.stack.compose import HOME, PYTHON, STATE
+from spark_jobs.stack.compose import (
+    HOME,
+    LOOK_SECONDS,
+    LOOK_TIMEOUT,
+    PYTHON,
+    START_SECONDS,
+    STATE,
+)
 from spark_jobs.stack.parts import Part
 from spark_jobs.stack.resources import PROJECT, Described, labels
 from spark_jobs.stack.workloads import (
@@ -22,9 +29,6 @@ AIRFLOW = str(HOME / ".venv/bin/airflow")
 # On the local stack all processes share the log directory; here the api-server requests logs.
 NO_LOG_SERVER = "--skip-serve-logs"
 MIGRATION_SECONDS = 600
-# A probe starts a Python process, which takes seconds of a core.
-LOOK_SECONDS, LOOK_TIMEOUT = 60, 30
-START_SECONDS = 10
 # Consecutive failures before a running process is restarted.
 PATIENCE = 5
 

@@ -61,6 +61,18 @@ def test_every_part_and_task_is_a_service_that_runs_it(shipped, services) -> Non
         assert described["volumes"] == [f"state:{STATE}"]
 
 
+# What a probe takes: the start of Python and its imports.
+PROBE_CPU_SECONDS = 2
+
+
+def test_health_checks_leave_the_cores_to_the_parts(services) -> None:
+    checked = [one["healthcheck"] for one in services.values() if "stop_signal" in one]
+    seconds = [int(one["interval"].removesuffix("s")) for one in checked]
+    assert sum(PROBE_CPU_SECONDS / one for one in seconds) < 0.5
+    # On a busy machine a probe takes many times its CPU.
+    assert all(int(one["timeout"].removesuffix("s")) >= 30 for one in checked)
+
+
 def test_a_service_waits_for_all_that_its_part_needs(shipped, services) -> None:
     for step in stack_steps(shipped):
         for need in step.needs:
