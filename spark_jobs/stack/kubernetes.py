@@ -88,6 +88,10 @@ def render(settings: Settings) -> dict[str, str]:
             "lake_root": LAKE,
             "environment": "kubernetes",
             "airflow": settings.airflow.model_copy(update={"url": airflow_url(settings)}),
+            # No pod has the workers' files: each would choose a placeholder of its own.
+            "kafka_connect": settings.kafka_connect.model_copy(
+                update={"url": f"http://connect:{settings.ports.connect}"}
+            ),
             "spark": settings.spark.model_copy(update={"conf": served}),
         }
     )
@@ -166,13 +170,7 @@ def connector_job(settings: Settings) -> Described:
     """Registers the connector of the Debezium sources; retries until Connect is up."""
     name = "connector"
     image = image_of(name)
-    url = f"http://connect:{settings.ports.connect}"
-    container = step_container(name, image=image) | {
-        "env": [
-            {"name": "TIDEMARK_KAFKA_CONNECT__URL", "value": url},
-            *secret_variables(CONNECTOR),
-        ]
-    }
+    container = step_container(name, image=image) | {"env": secret_variables(CONNECTOR)}
     inits = [step_container(MANIFEST, image=image)]
     template = pod(name, CONNECTOR, container=container, inits=inits)
     template["spec"]["restartPolicy"] = "OnFailure"

@@ -115,7 +115,8 @@ WORKLOADS = {
         memory=1,
         replicas=2,
         files=(CONNECT_FILES, "secrets/connect"),
-        callers=("connect", "connector"),
+        # The scheduler's tasks report a connector that failed.
+        callers=("connect", "connector", "airflow-scheduler"),
     ),
     "airflow-api-server": Workload(
         cpu=("250m", "1"), memory=2, replicas=2, files=_OF_AIRFLOW, callers=ANYBODY

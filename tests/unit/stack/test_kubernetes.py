@@ -11,7 +11,12 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from spark_jobs.access.secrets import AIRFLOW_ANNOUNCER, AUTHORITY
+from spark_jobs.access.secrets import (
+    AIRFLOW_ANNOUNCER,
+    AUTHORITY,
+    DEBEZIUM_PLACEHOLDER,
+    unavailable_placeholder,
+)
 from spark_jobs.settings import LOOPBACK, REPOSITORY, load_settings
 from spark_jobs.stack import airflow_database
 from spark_jobs.stack.certificates import ENDPOINT, certificate_name
@@ -20,6 +25,7 @@ from spark_jobs.stack.endpoint import SECRET
 from spark_jobs.stack.foreground import main, stack_steps
 from spark_jobs.stack.kubernetes import BASE, render
 from spark_jobs.stack.parts import Part
+from spark_jobs.stack.placeholder import ensure_placeholder, placeholder_config
 from spark_jobs.stack.workloads import SECRET_KEYS, WORKLOADS
 
 # The oldest with all that is used, and the newest that the schemas at hand know.
@@ -237,6 +243,8 @@ def test_network_policies_admit_only_known_callers(resources, pods) -> None:
     assert callers["streams"] == callers["connector"] == callers["airflow-dag-processor"] == []
     assert callers["airflow-api-server"] == callers["endpoint"] == ["anybody"]
     assert set(itertools.chain(*callers.values())) <= {*pods, "anybody"}
+    # Its DAG reports a connector that failed.
+    assert "airflow-scheduler" in callers["connect"]
 
 
 ANYBODY = {"app.kubernetes.io/name": "anybody"}
@@ -289,6 +297,22 @@ def test_the_endpoint_serves_with_the_files_of_its_secret(monkeypatch, shipped, 
     assert mounted["mountPath"] == str(inside.secrets_dir)
     assert loaded.endpoint.host != LOOPBACK
     assert loaded.security.enabled
+
+
+def test_all_pods_have_one_placeholder_for_values_that_were_not_sent(
+    monkeypatch, tmp_path, pods
+) -> None:
+    """Each pod would choose its own, and fail where its secrets are read-only."""
+    for name, value in variables("settings.env").items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("TIDEMARK_STATE_DIR", str(tmp_path))
+    inside = load_settings()
+    ensure_placeholder(inside)
+    assert not inside.secrets_dir.exists()
+    assert unavailable_placeholder(inside) == DEBEZIUM_PLACEHOLDER
+    assert placeholder_config(inside) == {}
+    (connector,) = pods["connector"]["spec"]["containers"]
+    assert "TIDEMARK_KAFKA_CONNECT__URL" not in {one["name"] for one in connector["env"]}
 
 
 def test_the_migration_understands_what_it_is_given(monkeypatch, tmp_path, shipped, pods) -> None:
