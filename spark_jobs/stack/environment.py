@@ -1,4 +1,7 @@
-"""The environment of supervised processes: the stack's settings, none of the caller's variables."""
+"""The environment of supervised processes: the stack's settings, no other variables of the caller.
+
+Only the key of an external object store has no setting.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from spark_jobs.settings import Settings
+from spark_jobs.storage.lake import remote_location
 
 INHERITED = ("HOME", "JAVA_HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "TMPDIR", "TZ", "USER")
 # Settings with arbitrary keys, which are case-sensitive, and values whose type counts.
@@ -19,6 +23,9 @@ FREE_KEYS = ("__CONF", "__ROLES", "__TRANSPORT", "_VARIABLES")
 def stack_environment(settings: Settings) -> dict[str, str]:
     """Variables for every part; a part loads exactly the settings that started the stack."""
     kept = {name: os.environ[name] for name in INHERITED if name in os.environ}
+    if remote_location(settings.lake) and not settings.local.object_store:
+        # The readers of an external object store find its key there only.
+        kept |= {name: text for name, text in os.environ.items() if name.startswith("AWS_")}
     programs = str(Path(sys.executable).parent)
     return {
         **kept,

@@ -167,6 +167,17 @@ def test_nothing_of_the_callers_environment_reaches_a_part_by_accident(settings,
     assert {"AIRFLOW__CORE__FERNET_KEY", "PYTHONSTARTUP"}.isdisjoint(stack_environment(settings))
 
 
+def test_parts_get_the_key_of_an_external_object_store_and_no_other(tmp_path, monkeypatch):
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "mine")
+    local = load_settings(tmp_path)
+    assert "AWS_ACCESS_KEY_ID" not in stack_environment(local)
+    # The local store's key is in a file, which is read at each start of a part.
+    proxied = load_settings(tmp_path, local={"object_store": True})
+    assert "AWS_ACCESS_KEY_ID" not in stack_environment(proxied)
+    external = load_settings(tmp_path, lake_root="s3a://company/lake")
+    assert stack_environment(external)["AWS_ACCESS_KEY_ID"] == "mine"
+
+
 def test_supervisord_expands_nothing_in_a_command(settings):
     part = Part("odd", ("run", "100%", "a b"), probe=lambda: None, environment={"A": "5%"})
     parser = configparser.RawConfigParser(inline_comment_prefixes=(" ;",))
