@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -22,7 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "build/sbom"
 UV = ROOT / ".bootstrap/bin/uv"
 PLUGIN = "org.cyclonedx:cyclonedx-maven-plugin:2.9.1:makeBom"
-# A component is allowed if one of its alternative licences contains one of these words.
+# A component is allowed if a word of its alternative licences begins with one of these.
 ALLOWED = (
     *("apache", "mit", "bsd", "isc", "psf", "python software foundation", "mpl", "mozilla"),
     *("epl", "cddl", "cc0", "unlicense", "zlib", "go license", "public domain"),
@@ -112,7 +113,7 @@ def jar_licence(component: Mapping[str, Any]) -> str:
 
 def allowed(name: str, licence: str) -> bool:
     """Whether the product may ship a component."""
-    return name in REASONS or any(word in licence.lower() for word in ALLOWED)
+    return name in REASONS or any(re.search(rf"\b{word}", licence.lower()) for word in ALLOWED)
 
 
 def summary(found: Counter[str]) -> str:

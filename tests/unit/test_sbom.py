@@ -30,7 +30,14 @@ def test_allowed(licence: str) -> None:
     assert sbom.allowed("any", licence)
 
 
-@pytest.mark.parametrize("licence", ["GPL-3.0-or-later", "AGPL-3.0", "none named", "Proprietary"])
+@pytest.mark.parametrize(
+    "licence",
+    [
+        *("GPL-3.0-or-later", "AGPL-3.0", "none named", "Proprietary"),
+        # Words that hold the letters of MIT and ISC.
+        *("Permission for limited use", "See the disclaimer and miscellaneous terms"),
+    ],
+)
 def test_refused(licence: str) -> None:
     assert not sbom.allowed("any", licence)
 
