@@ -174,10 +174,21 @@ def seen_by(mutant: Mutant, names: Sequence[str], *, hasty: bool = True) -> str:
         except Exception:  # noqa: BLE001 - any error is a failed check
             return name
     signal.setitimer(signal.ITIMER_PROF, 0)
+    return "tests/unit/graph" if unit_tests() else ""
+
+
+def unit_tests() -> int:
+    """Run the unit tests; returns pytest's exit status."""
     import pytest  # noqa: PLC0415
 
     options = ["-x", "-q", "-p", "no:randomly", "-p", "no:cacheprovider", "--timeout=120"]
-    return "tests/unit/graph" if pytest.main([*UNIT_TESTS, *options]) else ""
+    return int(pytest.main([*UNIT_TESTS, *options]))
+
+
+def require_unit_tests() -> None:
+    """Check that they pass now: otherwise they would seem to detect every mutant."""
+    if split_off(unit_tests).result() != 0:
+        raise SystemExit("a unit test fails without any mutant: run tests/unit/graph")
 
 
 def main() -> int:
@@ -214,6 +225,7 @@ def main() -> int:
         raise SystemExit("a module is loaded that is to be changed")
     state = json.loads(STATE.read_text()) if STATE.exists() else {"results": {}}
     reached = reached_by(state)
+    require_unit_tests()
     if options.again:
         for one in chosen:
             known = state["results"].get(one.key)

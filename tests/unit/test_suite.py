@@ -238,6 +238,20 @@ def test_every_failpoint_is_armed_by_a_test() -> None:
     assert {name for name in passed - listed if name not in texts} == set()
 
 
+@pytest.mark.parametrize("status", [pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.USAGE_ERROR])
+def test_unit_tests_that_fail_anyway_detect_no_mutant(
+    monkeypatch: pytest.MonkeyPatch, status: pytest.ExitCode
+) -> None:
+    script("faults")
+    mutants = script("mutants")
+    assert all((REPOSITORY / one).is_file() for one in mutants.UNIT_TESTS)
+    monkeypatch.setattr(mutants, "unit_tests", lambda: 0)
+    mutants.require_unit_tests()
+    monkeypatch.setattr(mutants, "unit_tests", lambda: int(status))
+    with pytest.raises(SystemExit, match="without any mutant"):
+        mutants.require_unit_tests()
+
+
 def test_every_mutant_that_is_called_equivalent_exists_and_has_a_reason() -> None:
     mutants = script("faults").mutants
     listed = yaml.safe_load((REPOSITORY / "tests/equivalent.yml").read_text(encoding="utf-8"))
