@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from benchmarks.ivm import Engines
+import typer
+from typer.testing import CliRunner
+
+from benchmarks.ivm import Engines, main
 from benchmarks.measure import Cost
 from benchmarks.records import FULL, IDLE, OURS, Record, Run, ScaleFacts, run_facts
 from benchmarks.report import markdown
@@ -39,3 +42,12 @@ def test_an_engine_is_measured_alone_or_beside_the_other() -> None:
         [Engine.AUTO],
         [Engine.SPARK, Engine.AUTO],
     ]
+
+
+def test_no_contender_merges_in_a_measured_round_what_another_did_before() -> None:
+    """After the rounds of ours alone, a round of all comes before those that count."""
+    app = typer.Typer()
+    app.command()(main)
+    asked = CliRunner().invoke(app, ["--warm-up", "0", "--query", "none"])
+    assert asked.exit_code == 2
+    assert "warm-up" in asked.output
