@@ -11,6 +11,9 @@ from spark_jobs.storage.columns import quoted, same_row
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+# What the error says if a row to delete is not in the published table.
+LACKING = "a row to delete is not there"
+
 
 def of_keyed(change: DataFrame, view: str) -> DataFrame:
     """With a key, a row is deleted or inserted once; any other weight fails the query.
@@ -56,7 +59,7 @@ def without_key(change: DataFrame, published: DataFrame, view: str) -> DataFrame
         .agg(F.count("__here").alias("__here"))
     )
     rest = F.col("__here") + F.col(WEIGHT)
-    lacking = F.raise_error(F.lit(f"gold.{view}: a row to delete is not there"))
+    lacking = F.raise_error(F.lit(f"gold.{view}: {LACKING}"))
     deleted = counted.select(
         *names,
         F.lit(DELETE).alias(OPERATION),

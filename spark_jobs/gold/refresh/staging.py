@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, assert_never
 
 import pyarrow as pa
 
 from spark_jobs.gold.base.context import GoldContext
+from spark_jobs.gold.base.errors import QueryFailedError
 from spark_jobs.gold.compute.increment import Change, Computation, computation
 from spark_jobs.gold.compute.pinned import check_inputs, query_failures
 from spark_jobs.gold.compute.protocol import SPARK, Engine
@@ -16,6 +18,8 @@ from spark_jobs.gold.compute.ranges import write_range
 from spark_jobs.gold.compute.row_change import change_here, change_in_spark
 from spark_jobs.gold.compute.run import StagedChange, run
 from spark_jobs.gold.engine import choice
+from spark_jobs.gold.engine.multisets import LACKING
+from spark_jobs.gold.refresh.compared import compared_rows
 from spark_jobs.graph.duck.errors import NotTranslatedError
 from spark_jobs.graph.duck.staged import DELETE, INSERT, OPERATION
 from spark_jobs.graph.last_step import LastStep, Overwrite, RowStep
@@ -37,6 +41,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _TXN = Txn("stage", 1)
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -248,8 +253,17 @@ def _write_change(context: GoldContext, work: WorkItem, change: Change, location
     def computed(engine: Engine) -> StagedChange:
         return run(change, engine, work)
 
+    base = change.relations.base.version
     with choice.computed(context, work.view, computed, changed=work.changed) as staged:
-        _write_staged(staged, change.relations.base.version, location)
+        try:
+            with query_failures(work.view):
+                _write_staged(staged, base, location)
+        except QueryFailedError as error:
+            if LACKING not in str(error):
+                raise
+            _log.warning("gold.%s: compared with the result of its SQL, for %s", work.view, LACKING)
+            with compared_rows(context, work, base) as rows:
+                _write_staged(replace(staged, rows=rows), base, location)
 
 
 def _write_staged(change: StagedChange, base: int, location: str) -> None:
