@@ -1073,6 +1073,17 @@ def test_groups_that_a_view_shows_are_taken_from_the_published_table(engine: Eng
         assert ("published" in tables) == reads, name
 
 
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT ARRAY_SORT(COLLECT_SET(a.x)) AS xs FROM silver.a AS a GROUP BY a.k",
+        "SELECT SIZE(COLLECT_SET(a.x)) AS n FROM silver.a AS a GROUP BY a.k",
+    ],
+)
+def test_what_is_computed_with_is_neither_compared_nor_in_an_order(sql: str) -> None:
+    assert maintenance_of(canonical(sql), types=INTS)[1] is None
+
+
 @pytest.mark.parametrize("generator", ["INLINE_OUTER", "INLINE"])
 def test_rows_of_a_generator_have_no_key(generator: str) -> None:
     # Merged by this key, rows of it that stay would be deleted.
@@ -1093,6 +1104,10 @@ REFUSED = {
     "list in the order of arrival": (
         "ORDER_DEPENDENT",
         "SELECT a.k, COLLECT_LIST(a.y) AS ys FROM silver.a AS a GROUP BY a.k",
+    ),
+    "set in the order of arrival": (
+        "ORDER_DEPENDENT",
+        "SELECT a.k, COLLECT_SET(a.y) AS ys FROM silver.a AS a GROUP BY a.k",
     ),
     "text in the order of arrival": (
         "ORDER_DEPENDENT",

@@ -22,11 +22,16 @@ from spark_jobs.graph.maintenance.reasons import NotIncrementalError, Obstacle
 from spark_jobs.graph.maintenance.scope import Names, named
 
 # Aggregates whose result depends on the order of rows, unless it is sorted.
-_BY_ARRIVAL = frozenset(
-    ["collect_list", "array_agg", "first", "first_value", "last", "last_value", "any_value", "mode"]
-)
+_BY_ARRIVAL = frozenset([
+    "collect_list", "collect_set", "array_agg", "first", "first_value", "last", "last_value",
+    "any_value", "mode",
+])  # fmt: skip
 _SETS = (exp.Rollup, exp.Cube, exp.GroupingSets)
-_SORTERS = frozenset(["array_sort", "sort_array"])
+# What these say of an array does not depend on its order.
+_SORTERS = frozenset([
+    "array_sort", "sort_array", "size", "array_size", "cardinality", "array_contains",
+    "array_max", "array_min",
+])  # fmt: skip
 _WRAPPERS = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup)
 
 
