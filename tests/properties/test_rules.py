@@ -1076,6 +1076,9 @@ def test_groups_that_a_view_shows_are_taken_from_the_published_table(engine: Eng
 @pytest.mark.parametrize(
     "sql",
     [
+        "SELECT a.k, MAP('x', MAX(a.x)) AS m FROM silver.a AS a GROUP BY a.k",
+        "SELECT MAP('x', a.x)['x'] AS x FROM silver.a AS a",
+        "SELECT VARIANT_GET(PARSE_JSON('1'), '$', 'int') AS x FROM silver.a AS a",
         "SELECT ARRAY_SORT(COLLECT_SET(a.x)) AS xs FROM silver.a AS a GROUP BY a.k",
         "SELECT SIZE(COLLECT_SET(a.x)) AS n FROM silver.a AS a GROUP BY a.k",
     ],
@@ -1108,6 +1111,25 @@ REFUSED = {
     "set in the order of arrival": (
         "ORDER_DEPENDENT",
         "SELECT a.k, COLLECT_SET(a.y) AS ys FROM silver.a AS a GROUP BY a.k",
+    ),
+    "map in rows without a key": (
+        "INCOMPARABLE_TYPE",
+        "SELECT a.k, MAP('x', a.x) AS m FROM silver.a AS a",
+    ),
+    "map of entries in rows without a key": (
+        "INCOMPARABLE_TYPE",
+        "SELECT a.k, IF(a.x > 1, MAP_CONCAT(MAP('x', a.x)), NULL) AS m FROM silver.a AS a",
+    ),
+    "variant": (
+        "INCOMPARABLE_TYPE",
+        "SELECT a.k, MAX(a.x) AS x, PARSE_JSON('1') AS j FROM silver.a AS a GROUP BY a.k",
+    ),
+    "variant on one side of a join": (
+        "INCOMPARABLE_TYPE",
+        (
+            "SELECT a.k, VARIANT_GET(s.j, '$.x', 'int') AS x FROM silver.a AS a JOIN (SELECT b.k, "
+            "PARSE_JSON(CAST(b.z AS STRING)) AS j FROM silver.b AS b) AS s ON s.k = a.k"
+        ),
     ),
     "text in the order of arrival": (
         "ORDER_DEPENDENT",

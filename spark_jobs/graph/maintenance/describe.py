@@ -26,9 +26,11 @@ from spark_jobs.graph.maintenance.algebra import (
 )
 from spark_jobs.graph.maintenance.builder import Outputs
 from spark_jobs.graph.maintenance.delta import group_keys
+from spark_jobs.graph.maintenance.incomparable import MAP, VARIANT, incomparable, netted
 from spark_jobs.graph.maintenance.program import check_clock
 from spark_jobs.graph.maintenance.query import build
 from spark_jobs.graph.maintenance.reasons import NotIncrementalError, Obstacle
+from spark_jobs.graph.maintenance.scope import named
 from spark_jobs.graph.maintenance.states import EAGER, Cutter, is_state
 from spark_jobs.graph.maintenance.ties import undecided_order
 from spark_jobs.graph.maintenance.unique import Uniqueness
@@ -55,6 +57,8 @@ def maintenance_of(
         whole, outputs = build(query, keys=keys)
         check_clock(whole)
         _check_types(whole, types)
+        key = _key(unique.columns(whole), outputs)
+        _check_computed(whole, types, keyed=bool(key))
         root = cutter.cut(whole)
         _check_groups(root)
     except NotIncrementalError as error:
@@ -68,7 +72,7 @@ def maintenance_of(
     return (
         Maintenance(
             rule=MaintenanceStrategy.AGGREGATE_STATE if cutter.states else _rule(root),
-            key=_key(unique.columns(whole), outputs),
+            key=key,
             operators=tuple(_operators(root, cutter, unique)),
         ),
         None,
@@ -89,6 +93,22 @@ def _check_types(node: Node, types: Mapping[str, Mapping[str, str]]) -> None:
                 raise NotIncrementalError(Obstacle.INCOMPARABLE_TYPE, text)
     for child in children(node):
         _check_types(child, types)
+
+
+def _check_computed(root: Node, types: Mapping[str, Mapping[str, str]], *, keyed: bool) -> None:
+    """Refuse columns that are computed as maps or variants where rows are compared by them.
+
+    Spark groups by maps, so that those of a view with a key are only written.
+
+    Raises:
+        NotIncrementalError: there is such a column.
+    """
+    found = incomparable(netted(root), types, VARIANT)
+    if found is None and not keyed:
+        found = incomparable([root], types, MAP)
+    if found is not None:
+        text = f"{_text(named(found[0]))} is a map or a variant, whose values have no equality"
+        raise NotIncrementalError(Obstacle.INCOMPARABLE_TYPE, text, found[1])
 
 
 def _key(found: frozenset[str] | None, outputs: Outputs) -> tuple[str, ...]:

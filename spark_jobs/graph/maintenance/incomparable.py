@@ -1,0 +1,122 @@
+"""Finds columns that are computed as maps or variants, whose values have no equality."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from sqlglot import exp
+
+from spark_jobs.graph.dialect import to_sql
+from spark_jobs.graph.functions import called_name
+from spark_jobs.graph.inference import chosen_values
+from spark_jobs.graph.maintenance.algebra import (
+    Aggregate,
+    Join,
+    LeftJoin,
+    Named,
+    Node,
+    Project,
+    Scan,
+    TopK,
+    Window,
+    children,
+)
+from spark_jobs.graph.maintenance.column_types import column_types, expression_types
+
+MAP, VARIANT = "map<", "variant"
+_OF_MAPS = frozenset([
+    "map", "map_concat", "map_filter", "map_from_arrays", "map_from_entries", "map_zip_with",
+    "str_to_map", "transform_keys", "transform_values",
+])  # fmt: skip
+_OF_VARIANTS = frozenset(["parse_json", "try_parse_json", "to_variant_object"])
+_PARTS_OF_VARIANTS = frozenset(["variant_get", "try_variant_get"])
+_CHOICES = (exp.Coalesce, exp.If, exp.Case, exp.Nullif)
+
+
+def incomparable(
+    nodes: Iterable[Node], tables: Mapping[str, Mapping[str, str]], word: str
+) -> tuple[str, exp.Expr] | None:
+    """A column that some operators compute, or those below them, as a map or a variant.
+
+    Args:
+        nodes: the operators.
+        tables: column types, by table and lower-case column name.
+        word: what the type contains: ``MAP`` or ``VARIANT``.
+
+    Returns:
+        its name in the tree, and how it is computed; None if there is none.
+    """
+    return next((found for one in nodes for found in _columns(one, tables, word)), None)
+
+
+def netted(node: Node) -> Iterator[Node]:
+    """The operators whose change is added up by equal rows.
+
+    Those are the view itself, and what a join, a grouping, a window or a LIMIT reads.
+    """
+    yield node
+    for one in _below(node):
+        yield from netted(one)
+
+
+def is_computed(value: exp.Expr, kinds: Mapping[str, str], word: str) -> bool:
+    """Whether an expression is a map or a variant, or holds one."""
+    (kind,) = expression_types([value], dict(kinds))
+    if kind:
+        return word in kind
+    value = value.unnest()
+    if isinstance(value, _CHOICES):
+        return any(is_computed(one, kinds, word) for one in chosen_values(value))
+    if isinstance(value, exp.Cast):
+        return word in f"{to_sql(value.to).lower()}<"
+    name = called_name(value)
+    if name in _PARTS_OF_VARIANTS:
+        typed = list(value.iter_expressions())[2:]
+        return word == VARIANT and (not typed or typed[0].name.lower() == "variant")
+    if name == "from_json":
+        return any(word in one.name.lower() for one in value.find_all(exp.Literal))
+    return name in (_OF_MAPS if word == MAP else _OF_VARIANTS)
+
+
+def _below(node: Node) -> Iterator[Node]:
+    """The nearest operators below whose change is netted."""
+    whole = isinstance(node, Join | LeftJoin | Aggregate | Window | TopK)
+    for child in children(node):
+        if whole:
+            yield child
+        else:
+            yield from _below(child)
+
+
+def _columns(
+    node: Node, tables: Mapping[str, Mapping[str, str]], word: str
+) -> Iterator[tuple[str, exp.Expr]]:
+    """The columns of an operator that it, or one below it, computes as such a type."""
+    for name in node.columns:
+        found = _origin(node, name)
+        if found is not None and is_computed(found[1], column_types(found[0], tables), word):
+            yield name, found[1]
+
+
+def _origin(node: Node, name: str) -> tuple[Node, exp.Expr] | None:
+    """The operator whose rows a column is computed of, and how; None if a table has it."""
+    match node:
+        case Scan():
+            return None
+        case Project() | Aggregate() | Window():
+            named: tuple[Named, ...] = (
+                node.outputs
+                if isinstance(node, Project)
+                else node.functions
+                if isinstance(node, Window)
+                else (*node.keys, *node.aggregates)
+            )
+            value = dict(named).get(name)
+            if value is None:
+                return _origin(node.child, name) if isinstance(node, Window) else None
+            if isinstance(value, exp.Column):
+                return _origin(node.child, value.name)
+            return node.child, value
+        case _:
+            below = (one for one in children(node) if name in one.columns)
+            return next((_origin(one, name) for one in below), None)
