@@ -256,8 +256,9 @@ def test_rows_that_are_computed_otherwise_than_they_were_published_are_found(
     lake.view("zeros", query, inputs=("silver.zeros", "silver.names"), maintained=True)
     assert followed(lake, "zeros") == "FIRST_BUILD"
     assert lake.rows("zeros") == [("a", "-0.0"), ("b", "5.0")]
-    lake.append("silver.names", "SELECT * FROM VALUES (1, 'c') AS v(id, name)")
-    lake.execute("DELETE FROM {} WHERE name = 'a'", "silver.names")
+    lake.execute("DELETE FROM {} WHERE id = 1", "silver.zeros")
+    lake.append("silver.zeros", "SELECT * FROM VALUES (3, -0.0D) AS v(id, zero)")
+    lake.append("silver.names", "SELECT * FROM VALUES (3, 'c') AS v(id, name)")
     assert followed(lake, "zeros") == INCREMENTAL
     assert "for a row to delete is not there" in caplog.text
     assert lake.rows("zeros") == [("b", "5.0"), ("c", "-0.0")]

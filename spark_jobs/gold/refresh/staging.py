@@ -259,7 +259,7 @@ def _write_change(context: GoldContext, work: WorkItem, change: Change, location
             with query_failures(work.view):
                 _write_staged(staged, base, location)
         except QueryFailedError as error:
-            if LACKING not in str(error):
+            if LACKING not in error.cause:
                 raise
             _log.warning("gold.%s: compared with the result of its SQL, for %s", work.view, LACKING)
             with compared_rows(context, work, base) as rows:
