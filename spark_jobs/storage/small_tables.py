@@ -60,7 +60,9 @@ def sync_rows(
     table = DeltaTable(location)
     held = table.to_pyarrow_table()
     was = _by_key(held, keys)
-    if _kinds(held.schema) != _kinds(rows.schema) or len(was) != held.num_rows:
+    # A table of other keys may repeat these, or have NULL in them, which matches no row.
+    comparable = len(was) == held.num_rows and not any(None in key for key in was)
+    if _kinds(held.schema) != _kinds(rows.schema) or not comparable:
         arrow_tables.replace(rows, location, metadata={}, comments=comments)
         return SyncResult(rows.num_rows, 0, 0, DeltaTable(location).version(), replaced=True)
     now = _by_key(rows, keys)

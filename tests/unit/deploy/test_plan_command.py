@@ -97,6 +97,27 @@ def test_a_changed_file_is_planned_and_loaded_before_what_reads_it(
     assert tidemark(project, "plan").exit_code == 0
 
 
+def test_a_file_may_get_another_format_and_another_key(project: Path) -> None:
+    columns = "columns: {k: INT, v: STRING}\n"
+    (project / "sources/rates.yml").write_text(
+        f"format: csv\npath: seeds/rates.csv\nkeys: k\n{columns}"
+    )
+    folder = project / "seeds"
+    folder.mkdir()
+    (folder / "rates.csv").write_text("k,v\n1,a\n2,\n")
+    in_force(project)
+    assert tidemark(project, "seed").exit_code == 0
+    (project / "sources/rates.yml").write_text(
+        f"format: jsonl\npath: seeds/rates.jsonl\nkeys: v\n{columns}"
+    )
+    (folder / "rates.jsonl").write_text('{"k": 1, "v": "a"}\n{"k": 1, "v": "b"}\n')
+
+    applied = tidemark(project, "apply")
+    assert applied.exit_code == 0, applied.exception
+    table = DeltaTable(f"{load_settings(project).lake}/bronze/rates")
+    assert sorted(table.to_pyarrow_table().column("v").to_pylist()) == ["a", "b"]
+
+
 def test_the_exit_code_says_whether_there_is_something_to_do(project: Path) -> None:
     in_force(project)
     assert tidemark(project, "plan").exit_code == 0
