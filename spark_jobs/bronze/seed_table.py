@@ -81,7 +81,7 @@ def load_seed(settings: Settings, source: SourceEntry) -> Loaded:
             comments={one.name: one.description for one in source.columns},
             writer=f"seed:{source.name}",
         )
-        _quarantine(lake.quarantine(f"seed-{source.name}"), found, seed_digest(content))
+        _quarantine(lake.rejected_lines(source.name), found, seed_digest(content))
     return Loaded(source=source.name, rejected=len(found.rejected), **asdict(brought))
 
 

@@ -61,6 +61,8 @@ def belongings(lake: Lake, table: TableName) -> Iterator[str]:
     from spark_jobs.names import Layer
 
     match table.layer:
+        case Layer.BRONZE:
+            yield lake.rejected_lines(table.name)
         case Layer.GOLD:
             yield lake.states(table.name)
         case Layer.SILVER:

@@ -104,6 +104,10 @@ class Lake:
         """Rejected records of a silver table."""
         return self._reserved("quarantine", silver)
 
+    def rejected_lines(self, source: str) -> str:
+        """Rejected lines of a source's file."""
+        return self._reserved("quarantine", f"seed-{source}")
+
     def releases(self, silver: str) -> str:
         """Decisions about rejected records of a silver table, and their outcomes."""
         return self._reserved("releases", silver)

@@ -234,6 +234,26 @@ def test_a_removed_view_is_kept_until_it_is_dropped(project: Path) -> None:
     assert "gold.spend" not in tidemark(project, "plan").stdout
 
 
+def test_rejected_lines_of_a_file_are_dropped_with_its_table(project: Path) -> None:
+    source = project / "sources/rates.yml"
+    source.write_text(
+        "format: csv\npath: seeds/rates.csv\nkeys: k\nmost_rejected: 1\n"
+        "columns: {k: INT, v: STRING}\n"
+    )
+    (project / "seeds").mkdir()
+    (project / "seeds/rates.csv").write_text("k,v\nAnn Smith,a\n2,b\n")
+    in_force(project)
+    assert tidemark(project, "seed").exit_code == 0
+    lake = Path(load_settings(project).lake)
+    assert list((lake / "_quarantine").iterdir())
+    source.unlink()
+    assert tidemark(project, "apply", "--yes").exit_code == 0
+    assert tidemark(project, "drop", "bronze.rates", "--yes").exit_code == 0
+
+    assert not list((lake / "bronze").glob("rates"))
+    assert not list((lake / "_quarantine").iterdir())
+
+
 def test_a_dropped_view_is_no_longer_pinned(project: Path) -> None:
     in_force(project)
     settings = load_settings(project)
