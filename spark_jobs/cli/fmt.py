@@ -75,7 +75,10 @@ def formatted(text: str, *, file: str, layer: Layer) -> str:
 
 def _declared(project: Path) -> Iterator[Path]:
     for layer in (Layer.SILVER, Layer.GOLD):
-        yield from sorted((project / "sql" / layer).glob("*.sql"))
+        for path in sorted((project / "sql" / layer).glob("*")):
+            # Editors write drafts and locks, whose names start with a dot.
+            if path.suffix.lower() == ".sql" and not path.name.startswith("."):
+                yield path
 
 
 def _shown(path: Path, project: Path) -> str:

@@ -124,6 +124,19 @@ def test_a_hostile_file_is_refused_at_once(tmp_path: Path, file: str, what: str)
             assert one.condition == "UNREADABLE_FILE"
 
 
+def test_fmt_reads_the_files_that_declare_something(tmp_path: Path) -> None:
+    """The lock of an editor is a broken link; an ending in capitals declares too."""
+    project = write_project(tmp_path, {})
+    view = project / "sql" / "gold" / "spend.sql"
+    (view.parent / ".#spend.sql").symlink_to("ann@host.123")
+    view.write_text(view.read_text().replace("SELECT", "select"))
+    view.rename(view.with_suffix(".SQL"))
+    result = CliRunner().invoke(app, ["--project", str(project), "fmt"])
+
+    assert result.exit_code == 0, result.exception
+    assert "formatted sql/gold/spend.SQL" in result.stdout
+
+
 @pytest.mark.parametrize("what", NOT_READ)
 def test_unreadable_files_are_reported_by_fmt(tmp_path: Path, what: str) -> None:
     project = write_project(tmp_path, {})
