@@ -18,7 +18,10 @@ from spark_jobs.terminal.console import wide_console
 from spark_jobs.terminal.tables import FittedTable
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from spark_jobs.graph.manifest import Manifest
+    from spark_jobs.serving.sql.view_analysis import Analysis
 
 
 def validate(
@@ -33,10 +36,18 @@ def validate(
 ) -> None:
     """Check every declaration and list all problems; exit with 1 if there are any."""
     from spark_jobs.graph.doubts import doubts
-    from spark_jobs.serving.sql.view_analysis import analyzed, sound_views
+    from spark_jobs.graph.manifest import Manifest
+    from spark_jobs.serving.sql.view_analysis import Analysis, Ask, analyzed, sound_views
     from spark_jobs.storage.compiled import inspect_settings
 
-    settings = load_settings(context.obj)
+    try:
+        settings = load_settings(context.obj)
+    except ProblemsError as error:
+        if not as_json:
+            raise
+        nothing = Manifest(project="")
+        typer.echo(_answer(nothing, error.problems, [], Analysis(ask=Ask.NEVER)))
+        raise typer.Exit(1) from error
     manifest, problems = inspect_settings(settings)
     if not problems:
         # A view that does not compile is missing from the manifest; its contract is not broken yet.
@@ -51,14 +62,7 @@ def validate(
     problems = [*problems, *analysis.problems]
     warnings = [*doubts(manifest, settings.project_dir), *told]
     if as_json:
-        found = {
-            "valid": not problems,
-            "found": _counts(manifest),
-            "problems": [problem.as_dict() for problem in problems],
-            "warnings": [warning.as_dict() for warning in warnings],
-            "spark": analysis.as_dict(),
-        }
-        typer.echo(json.dumps(found, indent=2))
+        typer.echo(_answer(manifest, problems, warnings, analysis))
         raise typer.Exit(1 if problems else 0)
     for warning in warnings:
         typer.echo(f"warning: {warning.render()}", err=True)
@@ -96,6 +100,23 @@ def _database_findings(
         return problems, list(source_warnings(dsn, captured))
     except psycopg.Error as error:
         raise DatabaseUnreachableError(captured[0].table or "", str(error)) from error
+
+
+def _answer(
+    manifest: Manifest,
+    problems: Sequence[LakehouseError],
+    warnings: Sequence[LakehouseError],
+    analysis: Analysis,
+) -> str:
+    """The findings as JSON."""
+    found = {
+        "valid": not problems,
+        "found": _counts(manifest),
+        "problems": [problem.as_dict() for problem in problems],
+        "warnings": [warning.as_dict() for warning in warnings],
+        "spark": analysis.as_dict(),
+    }
+    return json.dumps(found, indent=2)
 
 
 def _counts(manifest: Manifest) -> dict[str, list[str]]:

@@ -52,6 +52,15 @@ def test_validate_prints_problems_as_json(tmp_path: Path) -> None:
     assert found["problems"][0]["file"] == "sources/more.yml"
 
 
+def test_problems_of_the_settings_are_json_too(tmp_path: Path) -> None:
+    project = write_project(tmp_path, {"tidemark.yml": "gold: {enjine: auto}\n"})
+    result = tidemark(project, "validate", "--json")
+
+    found = json.loads(result.stdout)
+    assert (result.exit_code, found["valid"]) == (1, False)
+    assert [one["condition"] for one in found["problems"]] == ["SETTING"]
+
+
 def test_validate_raises_all_problems(tmp_path: Path) -> None:
     assert isinstance(tidemark(tmp_path, "validate").exception, ProblemsError)
 
