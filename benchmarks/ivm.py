@@ -188,7 +188,7 @@ def main(
         Engines, typer.Option(help="The setting gold.engine; both, one beside the other.")
     ] = Engines.BOTH,
     repetitions: Annotated[int, typer.Option(min=1, help="Measured rounds.")] = 3,
-    # At least one: the rounds to learn are of ours alone, and by hand their changes are merged then.
+    # At least one: only ours has rounds to learn, and by hand their changes are merged then.
     warm_up: Annotated[int, typer.Option(min=1, help="Rounds before, not measured.")] = 1,
     learning: Annotated[
         int, typer.Option(min=0, help="Rounds before those, of ours alone, so that it can choose.")

@@ -99,7 +99,7 @@ def render(settings: Settings) -> dict[str, str]:
     resources: dict[str, list[Described]] = {"account": [account()]}
     for name, workload in WORKLOADS.items():
         resources[name] = part_resources(parts[name], workload, settings=inside)
-    resources["connector"] = [connector_job(inside), policy("connector", CONNECTOR, port=None)]
+    resources["connector"] = [connector_job(), policy("connector", CONNECTOR, port=None)]
     texts = {f"{name}.yaml": documents(found) for name, found in resources.items()}
     return {
         **texts,
@@ -166,7 +166,7 @@ def migration(settings: Settings, *, image: str) -> Described:
     return {"name": "migration", "image": image, "command": command, "args": arguments}
 
 
-def connector_job(settings: Settings) -> Described:
+def connector_job() -> Described:
     """Registers the connector of the Debezium sources; retries until Connect is up."""
     name = "connector"
     image = image_of(name)
