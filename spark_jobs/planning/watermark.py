@@ -51,6 +51,11 @@ class Watermark:
     committed: Mapping[TableName, datetime] = field(default_factory=dict)
 
     @property
+    def place(self) -> tuple[int, int]:
+        """Epoch and sequence, as those of an attempt."""
+        return self.epoch, self.sequence
+
+    @property
     def app_id(self) -> str:
         """The Delta app id."""
         return transaction_app_id(self.view, self.epoch)

@@ -48,6 +48,11 @@ class WorkItem:
     changed: int | None
     verdict: Mapping[str, Any]
 
+    @property
+    def place(self) -> tuple[int, int]:
+        """Epoch and sequence, as those of its attempt."""
+        return self.epoch, self.sequence
+
 
 def work_item(attempt: RefreshAttempt) -> WorkItem:
     """Decode a row of the ledger.

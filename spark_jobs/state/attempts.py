@@ -78,6 +78,11 @@ class RefreshAttempt:
     asked_by: str | None = None
 
     @property
+    def place(self) -> tuple[int, int]:
+        """Its epoch and sequence: a publication at a higher place overtakes it."""
+        return self.epoch, self.sequence or 0
+
+    @property
     def resumed(self) -> bool:
         """Whether a killed process had staged its result, so that its seconds are unknown."""
         return bool((self.actual or {}).get("resumed"))

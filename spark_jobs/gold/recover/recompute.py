@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from datetime import datetime
 from time import perf_counter
 
 from spark_jobs.errors import LakehouseError
@@ -29,10 +30,23 @@ from spark_jobs.planning.recompute import RECOMPUTE_WORDS, Recompute, plan_recom
 from spark_jobs.quality.errors import GateBlockedError
 from spark_jobs.state.attempts import AttemptStatus, RefreshAttempt
 from spark_jobs.state.failpoints import failpoint
+from spark_jobs.state.store import ControlStore
 from spark_jobs.state.types import utc_now
 
 # Live refreshes that were planned earlier may still publish: rarely more than one.
 _ROUNDS = 5
+
+
+def check_not_rolled_back(store: ControlStore, view: str, *, since: datetime) -> None:
+    """A rollback that a person made after a recomputation had begun stays.
+
+    Raises:
+        RecomputeStoppedError: there is one.
+    """
+    pinned = store.pinned_views().get(view)
+    if pinned is not None and pinned.since >= since:
+        why = f"{pinned.who} has rolled it back since ({pinned.reason})"
+        raise RecomputeStoppedError(view, why)
 
 
 class Recomputer:
@@ -146,11 +160,7 @@ class Recomputer:
     def _stage_again(self, before: RefreshAttempt) -> str:
         asked = Recompute.again(before.reason_code or "", before.scope)
         for _ in range(_ROUNDS):
-            pinned = self._context.store.pinned_views().get(before.view)
-            if pinned is not None and pinned.since > before.started_at:
-                # A person has decided after the recomputation began.
-                why = f"{pinned.who} has rolled it back since ({pinned.reason})"
-                raise RecomputeStoppedError(before.view, why)
+            check_not_rolled_back(self._context.store, before.view, since=before.started_at)
             plan = self.plan(before.view, tick=before.tick, asked=asked)
             if plan.skips:
                 raise RecomputeStoppedError(before.view, plan.reason.text)
@@ -180,10 +190,7 @@ class Recomputer:
             return isinstance(error, BaseMovedError)
         attempt = self._context.store.attempt(attempt_id)
         latest = latest_publication(self._context.published_at(attempt.view))
-        if latest is None:
-            return False
-        newest = (latest.watermark.epoch, latest.watermark.sequence)
-        return newest > (attempt.epoch, attempt.sequence or 0)
+        return latest is not None and latest.watermark.place > attempt.place
 
     def _overtaken(self, attempt_id: str) -> RefreshAttempt:
         return self._context.store.update_attempt(

@@ -13,10 +13,10 @@ from typing import Unpack
 
 from spark_jobs.errors import LakehouseError
 from spark_jobs.gold.base.context import gold_table
-from spark_jobs.gold.base.errors import BaseMovedError, RecomputeStoppedError
+from spark_jobs.gold.base.errors import BaseMovedError
 from spark_jobs.gold.base.publications import latest_publication
 from spark_jobs.gold.recover.change_report import change_report
-from spark_jobs.gold.recover.recompute import Recomputer
+from spark_jobs.gold.recover.recompute import Recomputer, check_not_rolled_back
 from spark_jobs.gold.refresh import ledger
 from spark_jobs.gold.refresh.observe import parked
 from spark_jobs.gold.refresh.steps import Outcome, Refresher
@@ -130,10 +130,11 @@ class Replayer:
         row = self._settled(replay_id, view)
         if row.status in _ENDED:
             return row
-        request = ReplayRequest.from_dict(self._store.replay(replay_id).request)
+        record = self._store.replay(replay_id)
+        request = ReplayRequest.from_dict(record.request)
         asked = Recompute(code=ReasonCode.REPLAYED, time=request.time, piece=request.piece)
         with self._noted(replay_id, view):
-            self._check_not_rolled_back(replay_id, view)
+            check_not_rolled_back(self._store, view, since=record.started_at)
             plan = self._recomputer.plan(view, tick=replay_id, asked=asked)
             self._change(replay_id, view, attempt_id=plan.attempt_id)
             failpoint("gold.replay.planned")
@@ -301,17 +302,6 @@ class Replayer:
             if done:
                 return self._published(replay_id, view, done[0].published_version)
         return row
-
-    def _check_not_rolled_back(self, replay_id: str, view: str) -> None:
-        """A rollback that a person made after the replay had begun stays.
-
-        Raises:
-            RecomputeStoppedError: there is one.
-        """
-        pinned = self._store.pinned_views().get(view)
-        if pinned is not None and pinned.since >= self._store.replay(replay_id).started_at:
-            why = f"{pinned.who} has rolled it back since ({pinned.reason})"
-            raise RecomputeStoppedError(view, why)
 
     def _built(self, replay_id: str, view: str, attempt_id: str) -> None:
         report = change_report(self._context, work_item(self._store.attempt(attempt_id)))

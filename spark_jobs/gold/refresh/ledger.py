@@ -156,12 +156,11 @@ def settle(context: GoldContext, view: str) -> frozenset[str]:
     published: set[str] = set()
     if latest is None:
         return frozenset()
-    newest = (latest.watermark.epoch, latest.watermark.sequence)
     last = context.store.find_attempt(latest.watermark.attempt)
     failed = [last] if last is not None and last.status is AttemptStatus.FAILED else []
     for attempt in [*failed, *context.store.attempts(view, statuses=OPEN, limit=100)]:
         found = publication_of(location, attempt.attempt_id)
-        overtaken = (attempt.epoch, attempt.sequence or 0) < newest
+        overtaken = attempt.place < latest.watermark.place
         if found is None and not overtaken:
             continue
         discard(context, attempt)

@@ -101,7 +101,7 @@ def _overtaken(context: GoldContext, work: WorkItem) -> bool:
     if latest is None:
         return False
     watermark = latest.watermark
-    if (watermark.epoch, watermark.sequence) > (work.epoch, work.sequence):
+    if watermark.place > work.place:
         return True
     # These decisions go back on purpose; the last two have epochs of their own.
     if work.decision.reason.code in _GOES_BACK:

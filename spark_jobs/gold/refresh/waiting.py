@@ -33,12 +33,12 @@ _LOOKED_AT: Final = 50
 def waiting_results(context: GoldContext, view: str) -> list[RefreshAttempt]:
     """The blocked results that wait for a person, newest first; a publication ends the wait."""
     published = context.store.attempts(view, statuses=(AttemptStatus.PUBLISHED,), limit=1)
-    since = max((_place(one) for one in published), default=(0, 0))
+    since = max((one.place for one in published), default=(0, 0))
     found = context.store.attempts(view, statuses=_WAITING, limit=_LOOKED_AT)
     return [
         one
         for one in found
-        if one.reason_code not in LOOKING_BACK and blocked(one) and _place(one) > since
+        if one.reason_code not in LOOKING_BACK and blocked(one) and one.place > since
     ]
 
 
@@ -67,7 +67,3 @@ def keeps_waiting(context: GoldContext, attempt: RefreshAttempt) -> RefreshAttem
         if one.attempt_id != attempt.attempt_id and unpublishable(context, one) is None
     )
     return next(others, None)
-
-
-def _place(attempt: RefreshAttempt) -> tuple[int, int]:
-    return attempt.epoch, attempt.sequence or 0
