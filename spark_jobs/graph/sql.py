@@ -62,11 +62,17 @@ def table_nodes(tree: exp.Expr) -> Iterator[exp.Table]:
         id(source_node)
         for scope in traverse_scope(tree)
         for name, (source_node, source) in scope.selected_sources.items()
-        if isinstance(source_node, exp.Table) and not _stored(source_node, source)
+        if isinstance(source_node, exp.Table)
+        and (not _stored(source_node, source) or _names_query(source_node, scope))
     }
     for node in tree.find_all(exp.Table):
         if id(node) not in shadowed and isinstance(node.this, exp.Identifier):
             yield node
+
+
+def _names_query(node: exp.Table, scope: Scope) -> bool:
+    """Whether a name is that of a query of WITH in another case, which sqlglot does not find."""
+    return not node.db and node.name.lower() in {one.lower() for one in scope.cte_sources}
 
 
 def _stored(node: exp.Table, source: exp.Expr | Scope) -> bool:

@@ -101,3 +101,9 @@ def test_tables_are_those_of_the_lakehouse() -> None:
 )
 def test_spark_syntax_survives_a_round_trip(query: str) -> None:
     assert to_sql(parse(query)) == query
+
+
+def test_a_query_of_with_is_no_table_in_any_case() -> None:
+    assert (
+        tables_of("WITH s AS (SELECT 1 AS a) SELECT x.a FROM S JOIN (SELECT a FROM S) AS x") == ()
+    )
