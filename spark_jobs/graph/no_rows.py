@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from sqlglot import exp
 
 from spark_jobs.graph.columns_read import read_of_tables
 from spark_jobs.graph.dialect import dialect, parse, to_sql
 from spark_jobs.graph.manifest import SOURCE_RELATION, GoldEntry, Manifest, SilverEntry
-from spark_jobs.graph.sql import table_nodes
+from spark_jobs.graph.sql import pin_tables, table_nodes
 from spark_jobs.graph.typed_source import typed_columns
 from spark_jobs.names import Layer, TableName
 
@@ -53,7 +53,7 @@ class ViewsOverNoRows:
                 (table, list(self._columns[table].items()), self._made(table, digest=True))
                 for table in entry.inputs
             ]
-            content = json.dumps([entry.query, inputs]).encode()
+            content = json.dumps([entry.query, entry.sql, inputs]).encode()
             self._digests[view] = hashlib.sha256(content).hexdigest()
         return self._digests[view]
 
@@ -62,6 +62,18 @@ class ViewsOverNoRows:
         entry = self._manifest.gold[view]
         made = {table: text for table in entry.inputs if (text := self._made(table))}
         return over_no_rows(entry.query, self._columns, made)
+
+    def texts(self, view: str) -> list[str]:
+        """All texts of a view that a refresh may run, over no rows.
+
+        The author's own for a full refresh; what the compiler reads of it, if it is maintained.
+        """
+        entry = self._manifest.gold[view]
+        columns = _columns_read(entry.query, self._columns)
+        empty = {one: to_sql(_empty(columns(one), self._made(one))) for one in entry.inputs}
+        written = pin_tables(entry.sql, {one: f"({text})" for one, text in empty.items()})
+        maintained = entry.maintenance is not None and not entry.maintenance.obstacle
+        return [written, *([self.query(view)] if maintained else [])]
 
     def _made(self, table: str, *, digest: bool = False) -> str | None:
         """What makes the columns of a table whose types only Spark knows; None for others."""
@@ -96,19 +108,10 @@ def over_no_rows(
     Raises:
         KeyError: a table is not among ``columns``.
     """
-    tree = parse(query)
-    # A join by equal names depends on all of them.
-    by_name = any(one.args.get("using") or one.method for one in tree.find_all(exp.Join))
-    read = {} if by_name else read_of_tables(query)
+    tree, read = parse(query), _columns_read(query, columns)
     for node in list(table_nodes(tree)):
         name = f"{node.db}.{node.name}".lower().removeprefix(".")
-        only = read.get(name)
-        known = {
-            column: kind
-            for column, kind in columns[name].items()
-            if only is None or column.lower() in only
-        }
-        empty = _empty(known, (made or {}).get(name))
+        empty = _empty(read(name), (made or {}).get(name))
         alias = exp.TableAlias(this=exp.to_identifier(node.alias_or_name))
         rows = exp.Subquery(this=empty, alias=alias)
         for key in _BEHIND:
@@ -116,6 +119,22 @@ def over_no_rows(
                 rows.set(key, node.args[key])
         node.replace(rows)
     return to_sql(tree)
+
+
+def _columns_read(
+    query: str, columns: Mapping[str, Mapping[str, str]]
+) -> Callable[[str], Mapping[str, str]]:
+    """Returns the columns of a table that a query needs; for the arguments see above."""
+    # A join by equal names depends on all of them.
+    by_name = any(one.args.get("using") or one.method for one in parse(query).find_all(exp.Join))
+    read = {} if by_name else read_of_tables(query)
+
+    def found(table: str) -> Mapping[str, str]:
+        only = read.get(table)
+        known = columns[table].items()
+        return {one: kind for one, kind in known if only is None or one.lower() in only}
+
+    return found
 
 
 def _empty(columns: Mapping[str, str], made: str | None) -> exp.Select:

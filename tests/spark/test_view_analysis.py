@@ -89,5 +89,13 @@ def test_whatever_the_compiler_accepts_gets_a_verdict(spark: SparkSession, tmp_p
     assert refused
 
 
+def test_spark_is_asked_about_the_text_that_runs(spark: SparkSession, tmp_path: Path):
+    """Names of windows have a case in Spark, and the compiler lowers it."""
+    select = "SELECT o.day, MAX(o.order_id) OVER w AS m FROM bronze.orders AS o"
+    manifest = orders_with(f"{select} WINDOW W AS (PARTITION BY o.day)", tmp_path)
+    [found] = refused_views(manifest, lambda: spark, state=tmp_path)
+    assert "w" in found.primary
+
+
 def _columns_of(tables):
     return lambda location: tables[location.rpartition("/")[2]]

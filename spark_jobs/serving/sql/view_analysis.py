@@ -193,7 +193,7 @@ def analysis(
         spark = session()
         if spark is None:
             return Analysis(ask=ask, cached=cached, left=len(unknown))
-        asked = {view: _refusal(spark, manifest.gold[view], over.query(view)) for view in unknown}
+        asked = {view: _refusal(spark, manifest.gold[view], over.texts(view)) for view in unknown}
     except LakehouseError as error:
         return Analysis(ask=ask, cached=cached, left=len(unknown), failure=error)
     fresh = [prints[view] for view in unknown if asked[view] is None]
@@ -218,7 +218,9 @@ def sound_views(manifest: Manifest, problems: Iterable[LakehouseError]) -> froze
     return frozenset(one.name for one in manifest.gold.values() if str(one.table_name) in sound)
 
 
-def _refusal(spark: SparkSession, entry: GoldEntry, text: str) -> SparkRefusesViewError | None:
+def _refusal(
+    spark: SparkSession, entry: GoldEntry, texts: Sequence[str]
+) -> SparkRefusesViewError | None:
     """Why Spark refuses a view; None if it accepts it.
 
     Raises:
@@ -227,7 +229,8 @@ def _refusal(spark: SparkSession, entry: GoldEntry, text: str) -> SparkRefusesVi
     from pyspark.errors import AnalysisException, PySparkException
 
     try:
-        _ = spark.sql(text).schema
+        for text in texts:
+            _ = spark.sql(text).schema
     except PySparkException as error:
         found = query_error([str(error)])
         # Some refusals have no condition; a server that went away has none, either.
