@@ -83,6 +83,7 @@ def foreign_clauses(tree: exp.Expr) -> Iterator[tuple[exp.Expr, str]]:
             yield node, "FETCH"
         if isinstance(node, exp.WindowSpec) and node.args.get("kind") == "GROUPS":
             yield node, "GROUPS in a window, but ROWS and RANGE"
+        yield from ((node, word) for word in _within_clauses(node))
         if isinstance(node, exp.Join) and (join := _foreign_join(node)) is not None:
             yield node, join
         kind = type(node)
@@ -91,6 +92,35 @@ def foreign_clauses(tree: exp.Expr) -> Iterator[tuple[exp.Expr, str]]:
                 if name not in _PARTS[kind]:
                     word = name.rstrip("_").replace("_", " ").upper()
                     yield node, _WORDS.get((kind, name), word)
+
+
+def _within_clauses(node: exp.Expr) -> Iterator[str]:
+    """What Spark does not have of clauses that it has."""
+    if isinstance(node, exp.Window) and node.args.get("alias") and _refines(node):
+        yield "window that adds to another one: OVER (w ROWS ...)"
+    if isinstance(node, exp.Between) and node.args.get("symmetric") is not None:
+        yield "BETWEEN SYMMETRIC"
+    if isinstance(node, exp.Interval) and _computed(node):
+        yield "INTERVAL of an expression, but MAKE_INTERVAL and n * INTERVAL '1' DAY"
+    if isinstance(node, exp.Lateral) and node.args.get("view") and not _named(node):
+        yield "LATERAL VIEW without a name for its table: LATERAL VIEW EXPLODE(a) t AS b"
+
+
+def _refines(node: exp.Window) -> bool:
+    return any(node.args.get(one) for one in ("partition_by", "order", "spec"))
+
+
+def _computed(node: exp.Interval) -> bool:
+    value = node.this.this if isinstance(node.this, exp.Neg) else node.this
+    # A plus before a number is written as a call.
+    signed = isinstance(value, exp.Anonymous) and value.name == "POSITIVE"
+    value = value.expressions[0] if signed else value
+    return value is not None and not isinstance(value, exp.Literal)
+
+
+def _named(node: exp.Lateral) -> bool:
+    alias = node.args.get("alias")
+    return alias is not None and bool(alias.name or alias.columns)
 
 
 def filled_parts(node: exp.Expr) -> list[str]:
