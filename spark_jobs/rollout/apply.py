@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from spark_jobs.deploy.change import Action, Kind
+from spark_jobs.deploy.change import Action, Kind, Work
 from spark_jobs.deploy.errors import (
     ApplyOvertakenError,
     ApplyRunningError,
@@ -207,7 +207,9 @@ def kept_after(plan: Plan) -> dict[str, str]:
         name = f"bronze.{change.name}" if change.kind is Kind.SOURCE else change.name
         if change.kind in {Kind.SOURCE, Kind.SILVER, Kind.GOLD}:
             if change.action is Action.REMOVED:
-                kept.setdefault(name, now)
+                # An external table is not of this lake: there is nothing to drop.
+                if Work.KEEP in change.work:
+                    kept.setdefault(name, now)
             else:
                 kept.pop(name, None)
     return kept

@@ -254,6 +254,17 @@ def test_rejected_lines_of_a_file_are_dropped_with_its_table(project: Path) -> N
     assert not list((lake / "_quarantine").iterdir())
 
 
+def test_an_external_table_is_not_offered_for_deletion(project: Path) -> None:
+    source = project / "sources/more.yml"
+    source.write_text("format: delta\nlocation: data/orders\n")
+    in_force(project)
+    source.unlink()
+    assert tidemark(project, "apply", "--yes").exit_code == 0
+
+    assert json.loads(tidemark(project, "plan", "--json").stdout)["kept"] == {}
+    assert isinstance(tidemark(project, "drop", "bronze.more", "--yes").exception, NotKeptError)
+
+
 def test_a_dropped_view_is_no_longer_pinned(project: Path) -> None:
     in_force(project)
     settings = load_settings(project)
