@@ -9,6 +9,7 @@ import pickle
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import fields
+from functools import cache
 from inspect import isclass, signature
 from pathlib import Path
 from string import Formatter
@@ -30,11 +31,11 @@ def modules() -> Iterator[str]:
     """The modules of the package that define an error for a user."""
     root = Path(spark_jobs.__file__).parent
     for path in sorted(root.rglob("*.py")):
-        tree = ast.parse(path.read_text())
-        if any(
+        text = path.read_text()
+        if "condition" in text and any(
             isinstance(node, ast.ClassDef)
             and any(isinstance(line, ast.Assign) and names(line) for line in node.body)
-            for node in tree.body
+            for node in ast.parse(text).body
         ):
             yield ".".join(path.relative_to(root.parent).with_suffix("").parts)
 
@@ -43,13 +44,14 @@ def names(line: ast.Assign) -> bool:
     return any(isinstance(one, ast.Name) and one.id == "condition" for one in line.targets)
 
 
-def declared() -> list[type[LakehouseError]]:
-    return [
+@cache
+def declared() -> tuple[type[LakehouseError], ...]:
+    return tuple(
         one
         for name in modules()
         for one in vars(importlib.import_module(name)).values()
         if isclass(one) and issubclass(one, LakehouseError) and one.__module__ == name
-    ]
+    )
 
 
 def test_every_template_names_attributes_that_the_error_has():
