@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, MutableMapping
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -185,16 +185,20 @@ _ALONE = "job "
 
 def _running_jobs(spark: SparkSession) -> dict[str, int]:
     """One running job of each statement, by its job group; those of none by ``_ALONE`` and id."""
-    context: Any = spark.sparkContext
-    running = context._jvm.java.util.List.of(  # noqa: SLF001 - Spark's public trackers hide groups
-        context._jvm.org.apache.spark.JobExecutionStatus.RUNNING  # noqa: SLF001
-    )
-    jobs = context._jsc.sc().statusStore().jobsList(running).iterator()  # noqa: SLF001
-    found = {}
-    while jobs.hasNext():
-        job = jobs.next()
-        number, group = job.jobId(), job.jobGroup()
-        found[group.get() if group.isDefined() else f"{_ALONE}{number}"] = number
+    from py4j.protocol import Py4JError
+
+    context = spark.sparkContext
+    # Spark's public trackers do not tell a job's group.
+    store = context._jsc.sc().statusStore()  # noqa: SLF001
+    found: dict[str, int] = {}
+    for job in context.statusTracker().getActiveJobsIds():
+        statement = f"{_ALONE}{job}"
+        # The store may have forgotten a job that ended meanwhile.
+        with suppress(Py4JError):
+            group = store.job(job).jobGroup()
+            if group.isDefined():
+                statement = group.get()
+        found[statement] = job
     return found
 
 
