@@ -40,8 +40,9 @@ def _truncated(name: str, *, unit: int) -> Callable[[list[Any]], exp.Expr]:
 
 
 _SUM = re.compile(r"([\d.]*e[+-]?\d+)([+-])(.+)", re.IGNORECASE)
-_WORD = re.compile(r"\w+")
+_WORD = re.compile(r"\w+", re.ASCII)
 _SIGNS = {"+": TokenType.PLUS, "-": TokenType.DASH}
+_BASES = frozenset({TokenType.HEX_STRING, TokenType.BIT_STRING})
 # Key of the metadata of an interval of several units.
 _UNITS = "units"
 # Operators on bits, the loosest first. Shifts bind tighter than all of them.
@@ -294,6 +295,10 @@ class LakehouseSpark(Spark):
 
     def tokenize(self, sql: str, dialect: DialectType = None) -> list[Token]:
         tokens = [one for token in super().tokenize(sql, dialect) for one in _numbers(token)]
+        for token in tokens:
+            # 0x1F and 0b1 are names in Spark.
+            if token.token_type in _BASES and sql[token.start] == "0":
+                token.token_type, token.text = TokenType.VAR, sql[token.start : token.end + 1]
         for token, following in pairwise(tokens):
             if token.token_type is TokenType.WINDOW and following.token_type is TokenType.L_PAREN:
                 token.token_type = TokenType.VAR

@@ -63,7 +63,7 @@ _AGGREGATES_TOO = frozenset(
     ]
 )
 # One row becomes several.
-_GENERATORS = frozenset(
+GENERATORS = frozenset(
     [
         "explode",
         "explode_outer",
@@ -73,7 +73,6 @@ _GENERATORS = frozenset(
         "inline_outer",
         "stack",
         "json_tuple",
-        "window",
     ]
 )
 # Syntax that is parsed as a call, but is not in Spark's catalogue.
@@ -93,6 +92,8 @@ _SYNTAX = frozenset(
         "coalesce",
         "between",
         "position",
+        "timestampadd",
+        "timestampdiff",
         "overlay",
         "trim",
     ]
@@ -165,7 +166,7 @@ def is_aggregate(node: exp.Func) -> bool:
 
 def generates(node: exp.Expr) -> bool:
     """Whether an expression may return several rows for one."""
-    return any(called_name(one) in _GENERATORS for one in node.find_all(exp.Func))
+    return any(called_name(one) in {*GENERATORS, "window"} for one in node.find_all(exp.Func))
 
 
 def reads_clock(tree: exp.Expr) -> bool:

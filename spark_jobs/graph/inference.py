@@ -65,6 +65,7 @@ def overrides() -> dict[type[exp.Expr], dict[str, Any]]:
         exp.Literal: {"annotator": _literal},
         exp.Nullif: {"annotator": _first},
         exp.Neg: {"annotator": _negated},
+        exp.Dot: {"annotator": _field},
         exp.Array: {"annotator": _array},
         exp.DateDiff: {"annotator": _difference},
         exp.Quantile: {"annotator": _percentile},
@@ -80,6 +81,7 @@ def overrides() -> dict[type[exp.Expr], dict[str, Any]]:
             )
         },
         exp.Extract: {"annotator": _extract},
+        **{kind: {"annotator": _bits} for kind in (exp.BitwiseAnd, exp.BitwiseOr, exp.BitwiseXor)},
         **{kind: {"annotator": _choice} for kind in _CHOICES},
         **{
             kind: {"annotator": _arithmetic}
@@ -183,6 +185,16 @@ def _choice(self: TypeAnnotator, node: Any) -> Any:
     return node
 
 
+def _field(self: TypeAnnotator, node: Any) -> Any:
+    """A field of a struct, whose name may be in any case."""
+    kind, name = node.this.type, node.expression.name.lower()
+    struct = kind is not None and kind.is_type(exp.DType.STRUCT)
+    fields = kind.expressions if struct else ()
+    found = [one.args.get("kind") for one in fields if one.name.lower() == name]
+    self._set_type(node, found[0] if len(found) == 1 else exp.DType.UNKNOWN)
+    return node
+
+
 def _array(self: TypeAnnotator, node: Any) -> Any:
     kinds = {one.type for one in node.expressions if not one.is_type(exp.DType.NULL)}
     element = exp.DataType.build(common_type(kinds)) if kinds else None
@@ -229,6 +241,14 @@ def _extract(self: TypeAnnotator, node: Any) -> Any:
     """Seconds have six decimal places, the other fields are integers."""
     seconds = node.name.upper() in {"SECOND", "S", "SEC", "SECONDS", "SECS"}
     self._set_type(node, _decimal(8, 6) if seconds else exp.DType.INT)
+    return node
+
+
+def _bits(self: TypeAnnotator, node: Any) -> Any:
+    """Whole numbers are widened; of other values, a text becomes a BIGINT."""
+    kinds = {one.type or exp.DataType.build("unknown") for one in (node.left, node.right)}
+    whole = all(kind.is_type(*_INTEGERS) for kind in kinds)
+    self._set_type(node, common_type(kinds) if whole else exp.DType.UNKNOWN)
     return node
 
 

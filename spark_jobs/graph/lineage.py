@@ -120,6 +120,20 @@ class _Walk:
         position = _position(query, name)
         if position is not None:
             yield from self.output(query, position)
+            return
+        # Only Spark knows the names of a generator's and of a PIVOT's outputs: it may be any.
+        for at in range(len(query.selects) if isinstance(query, exp.Query) else 0):
+            yield from self.output(query, at)
+        pivots = [*query.find_all(exp.Pivot)]
+        for pivot in pivots:
+            yield from self.read_by(pivot)
+        scope = self._scopes.get(id(query))
+        made = {one.name.lower() for pivot in pivots for one in pivot.find_all(exp.Identifier)}
+        for source in scope.sources.values() if pivots and scope and name not in made else ():
+            if isinstance(source, exp.Table):
+                yield ColumnName(f"{source.db}.{source.name}".strip(".").lower(), name)
+            else:
+                yield from self._named(source.expression, name)
 
     def _sources(self, column: exp.Column) -> Iterator[tuple[exp.Table | Scope, str]]:
         """The relations of a column; none for the parameter of a lambda.

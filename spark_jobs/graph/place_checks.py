@@ -8,7 +8,7 @@ from typing import Final
 from sqlglot import exp
 
 from spark_jobs.errors import LakehouseError
-from spark_jobs.graph.functions import called_name
+from spark_jobs.graph.functions import GENERATORS, called_name
 from spark_jobs.graph.parsing import SqlText
 from spark_jobs.graph.semantic_errors import (
     DuplicateCteError,
@@ -17,12 +17,6 @@ from spark_jobs.graph.semantic_errors import (
 )
 from spark_jobs.graph.shown import shown
 
-_GENERATORS: Final = frozenset(
-    {
-        "explode", "explode_outer", "posexplode", "posexplode_outer", "inline", "inline_outer",
-        "stack", "json_tuple",
-    }
-)  # fmt: skip
 _SETS: Final = (exp.Rollup, exp.Cube, exp.GroupingSets)
 _CLAUSES: Final = {
     exp.Where: "WHERE",
@@ -129,7 +123,7 @@ def _named_positions(query: exp.Query) -> Iterator[tuple[str, exp.Expr, int]]:
 def _generators(select: exp.Select, source: SqlText, subject: str) -> Iterator[GeneratorError]:
     """Generators that are not a selected column by themselves."""
     for call in select.find_all(exp.Func):
-        if called_name(call) not in _GENERATORS or call.parent_select is not select:
+        if called_name(call) not in GENERATORS or call.parent_select is not select:
             continue
         if problem := _misplaced(call, select):
             yield GeneratorError(subject, shown(call), problem, location=source.of(call))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from sqlglot import exp
@@ -24,19 +25,23 @@ from spark_jobs.graph.errors import (
     UnknownColumnError,
     UnknownRelationError,
 )
+from spark_jobs.graph.functions import GENERATORS, called_name
 from spark_jobs.graph.inference import common_type
 from spark_jobs.graph.joined_columns import correct_joined_columns, note_joins_by_name
 from spark_jobs.graph.parsing import SqlText
 from spark_jobs.graph.place_checks import with_bare_positions, wrong_position
 from spark_jobs.graph.renamed_columns import with_renaming_apart, wrong_names
 from spark_jobs.graph.semantics import check_semantics
-from spark_jobs.graph.struct_stars import with_fields
+from spark_jobs.graph.sql import relations_of
+from spark_jobs.graph.struct_stars import with_fields, with_named_fields
 from spark_jobs.names import TableName
 
 # Spark types by column, for each table; tables with unknown columns are missing.
 Schemas = Mapping[TableName, Mapping[str, str]]
 
 _NO_LAYER = "no_layer"
+# Key of the metadata of a generator whose outputs have no names but those that its types give them.
+_UNNAMED = "unnamed"
 
 # Grouping by one of these functions adds a column of its name to the scope.
 _GROUPING_COLUMNS = frozenset({"window", "session_window"})
@@ -105,6 +110,11 @@ def resolve(tree: exp.Query, schemas: Schemas, source: SqlText, subject: str) ->
 def _prepared(tree: exp.Query) -> exp.Query:
     """A copy for ``qualify``, which keeps the names of fields as written: Spark's JSON has them."""
     copy = note_joins_by_name(with_bare_positions(with_renaming_apart(tree.copy())))
+    with_named_fields(copy)
+    for select in copy.find_all(exp.Select):
+        for one in select.expressions:
+            if called_name(one) in GENERATORS:
+                one.meta[_UNNAMED] = True
     for struct in copy.find_all(exp.Struct):
         for field in struct.expressions:
             if isinstance(field, exp.PropertyEQ):
@@ -152,9 +162,15 @@ def _schema(schemas: Schemas, tree: exp.Query) -> MappingSchema:
             continue
         schema.add_table(
             exp.table_(table.name, db=table.layer),
-            {name: kind or "unknown" for name, kind in columns.items()},
+            # sqlglot lowers the names of fields in a text.
+            {name: _data_type(kind or "unknown") for name, kind in columns.items()},
         )
     return schema
+
+
+@lru_cache(maxsize=1024)
+def _data_type(kind: str) -> exp.DataType:
+    return exp.DataType.build(kind, dialect=dialect())
 
 
 def _refused(error: SqlglotError, tree: exp.Query, source: SqlText, subject: str) -> LakehouseError:
@@ -187,7 +203,7 @@ def _unresolved(
 def _check_column(
     column: exp.Column, scope: Scope, schema: MappingSchema, source: SqlText, subject: str
 ) -> LakehouseError | None:
-    if _of_grouping_function(column, scope):
+    if _of_grouping_function(column, scope) or _pivots(scope):
         return None
     reach = _reach(scope, schema)
     name = column.name
@@ -273,9 +289,28 @@ def _columns_of(source: exp.Expr | Scope, schema: MappingSchema) -> list[str] | 
     if isinstance(source, Scope) and not source.is_udtf:
         names = _outputs(source.expression)
         outer = source.outer_columns
+        if _pivots(source) or any(one.unalias().meta.get(_UNNAMED) for one in _selected(source)):
+            return None
         names = list(outer) if outer else names
         return None if "*" in names or not names else names
     return None
+
+
+def _pivots(scope: Scope) -> bool:
+    """Whether a PIVOT or UNPIVOT, whose columns only Spark names, is in reach of a query."""
+    around: Scope | None = scope
+    while around is not None:
+        node = around.expression
+        relations = relations_of(node) if isinstance(node, exp.Select) else ()
+        if any(one.args.get("pivots") for one in (node, *relations)):
+            return True
+        around = around.parent
+    return False
+
+
+def _selected(scope: Scope) -> list[exp.Expr]:
+    query = scope.expression
+    return query.selects if isinstance(query, exp.Query) else []
 
 
 def _of_grouping_function(column: exp.Column, scope: Scope) -> bool:

@@ -66,6 +66,11 @@ def _stars(tree: exp.Query, source: SqlText, subject: str) -> Iterator[Lakehouse
         within = star.parent
         if of_table := isinstance(within, exp.Column):
             within = within.parent
+        outside = within
+        while isinstance(outside, exp.Dot):
+            outside = outside.parent
+        # The fields of a struct, as arguments.
+        within = outside if isinstance(outside, exp.Func) else within
         if isinstance(within, exp.Binary | exp.Unary | exp.Case | exp.If | exp.Cast) or (
             of_table and isinstance(within, exp.Count)
         ):

@@ -1,4 +1,7 @@
-"""Expands ``place.*``, all fields of a struct, which sqlglot takes for all columns of a table."""
+"""Structs without a name: ``place.*``, all fields of one, and ``(a, b)``, which is one.
+
+sqlglot takes the star for all columns of a table, and the list for no struct.
+"""
 
 from __future__ import annotations
 
@@ -35,6 +38,33 @@ def with_fields(tree: exp.Query, columns_of: ColumnsOf) -> exp.Query:
                 listed = [*select.expressions[:at], *fields, *select.expressions[at + 1 :]]
                 select.set("expressions", listed)
     return tree
+
+
+def with_named_fields(tree: exp.Query) -> None:
+    """Write ``STRUCT(a, b)`` for each value ``(a, b)``, whose fields are named as they are written.
+
+    >>> from spark_jobs.graph.dialect import parse, to_sql
+    >>> tree = parse("SELECT TO_JSON((Id, b AS c)) AS j FROM t WHERE (Id, b) IN ((1, 2))")
+    >>> with_named_fields(tree)
+    >>> to_sql(tree)
+    'SELECT TO_JSON(STRUCT(Id AS Id, b AS c)) AS j FROM t WHERE (Id, b) IN ((1, 2))'
+    """
+    for values in [*tree.find_all(exp.Tuple)]:
+        around: exp.Expr | None = values.parent
+        whole = isinstance(around, exp.Group) and values.arg_key == "expressions"
+        while isinstance(around, exp.Paren | exp.Alias | exp.PropertyEQ | exp.Tuple):
+            around = around.parent
+        if whole or isinstance(around, exp.Func | exp.Select):
+            values.replace(exp.Struct(expressions=[_named(one) for one in values.expressions]))
+
+
+def _named(value: exp.Expr) -> exp.Expr:
+    """A field with its name; Spark numbers other expressions."""
+    if isinstance(value, exp.Alias):
+        return exp.PropertyEQ(this=value.args["alias"], expression=value.this)
+    if isinstance(value, exp.Column | exp.Dot):
+        return exp.PropertyEQ(this=exp.to_identifier(value.output_name), expression=value)
+    return value
 
 
 def _is_star_of_a_name(node: exp.Expr) -> TypeIs[exp.Column]:

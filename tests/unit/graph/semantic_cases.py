@@ -20,6 +20,11 @@ SCHEMAS = {TableName(Layer.SILVER, name): columns for name, columns in COLUMNS.i
 
 # SQL, the condition, the line and column that it names.
 REFUSED = {
+    "a name that looks like a number": (
+        "SELECT o.day, 0x1F AS h FROM silver.orders AS o",
+        "UNKNOWN_COLUMN",
+        "1:15",
+    ),
     "an aggregate in FILTER": (
         (
             "SELECT o.day, SUM(o.amount) FILTER (WHERE MAX(o.amount) > 1) AS s\n"
@@ -281,6 +286,18 @@ REFUSED = {
 }
 # Spark takes them, so they must pass.
 TAKEN = {
+    "columns of a PIVOT": (
+        "SELECT p.customer, p.`1` AS one FROM (SELECT o.customer, o.amount, o.order_id "
+        "FROM silver.orders AS o) PIVOT (SUM(amount) FOR order_id IN (1, 2)) AS p"
+    ),
+    "columns of an UNPIVOT": (
+        "SELECT customer, name, val FROM silver.orders UNPIVOT (val FOR name IN (day))"
+    ),
+    "generator without a name": (
+        "SELECT s.col AS tag FROM (SELECT EXPLODE(o.tags) FROM silver.orders AS o) AS s"
+    ),
+    "query of WITH in another case": "WITH s AS (SELECT 1 AS a) SELECT S.a AS a FROM S",
+    "star of a struct in a struct": "SELECT STRUCT(s.place.*) AS p FROM silver.shops AS s",
     "aggregate in the PARTITION BY of a window": (
         "SELECT o.day, RANK() OVER (PARTITION BY SUM(o.amount) ORDER BY o.day) AS r\n"
         "FROM silver.orders AS o GROUP BY o.day"
@@ -575,6 +592,8 @@ _TAKEN_EXPRESSIONS = {
     "arguments with names": "MASK(o.customer, lowerChar => 'q')",
     "stars for arguments": "HASH(*) + XXHASH64(o.*)",
     "stars in a struct": "STRUCT(o.*)",
+    "function whose first argument is a unit": "TIMESTAMPDIFF(HOUR, o.day, o.created_at)",
+    "sum of a time and a number of units": "TIMESTAMPADD(HOUR, 2, o.created_at)",
     "types with commas": "SIZE(MAP('a', 1)::MAP<STRING, BIGINT>)",
     "unit for an argument": "DATE_ADD(DAY, 1, o.day) > DATE_ADD(o.day, 1)",
     "list behind LIKE": "o.customer LIKE ANY ('a', 'b')",

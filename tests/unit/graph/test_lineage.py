@@ -72,3 +72,17 @@ def test_a_derived_table_does_not_read_itself() -> None:
     assert lineage_of(f"SELECT t.v AS s FROM ({inner}) AS t").columns == {"s": ()}
     nested = f"SELECT (SELECT MAX(t.v) FROM ({inner}) AS t) AS s FROM silver.c AS c"
     assert [str(one) for one in lineage_of(nested).columns["s"]] == ["silver.c.q"]
+
+
+@pytest.mark.parametrize(
+    ("column", "relation"),
+    [
+        ("s.col", "(SELECT EXPLODE(t.a) AS _col_0 FROM silver.t AS t) AS s"),
+        ("p.one", "(SELECT * FROM silver.t AS t PIVOT(MAX(t.a) FOR k IN (1 AS one))) AS p"),
+        ("p.val", "(SELECT * FROM silver.t AS t UNPIVOT(val FOR name IN (a, b))) AS p"),
+    ],
+)
+def test_an_output_that_spark_names_is_of_everything_below(column: str, relation: str) -> None:
+    found = lineage_of(f"SELECT {column} AS x FROM {relation}")
+    assert "silver.t.a" in map(str, found.columns["x"])
+    assert not found.copies

@@ -9,7 +9,14 @@ from spark_jobs.graph.parsing import SqlText, parse_select
 from spark_jobs.graph.resolve import resolve
 from spark_jobs.names import Layer, TableName
 
-SCHEMAS = {TableName(Layer.BRONZE, "visits"): {"id": "int", "placed at": "date", "a.b": "int"}}
+SCHEMAS = {
+    TableName(Layer.BRONZE, "visits"): {
+        "id": "int",
+        "placed at": "date",
+        "a.b": "int",
+        "größe": "int",
+    }
+}
 
 
 @pytest.mark.parametrize("star", ["*", "v.*", "* EXCEPT (id)", "v.* EXCEPT (`a.b`)"])
@@ -20,4 +27,5 @@ def test_a_column_that_a_star_names_has_its_quotes(star: str) -> None:
     assert not found.problems
     written = to_sql(found.tree)
     assert "v.`placed at` AS `placed at`" in written
+    assert "v.`größe` AS `größe`" in written
     assert to_sql(parse(written)) == written

@@ -33,3 +33,19 @@ def test_fields_are_named(selected: str, relation: str, resolved: str) -> None:
     found = resolve(parse_select(text), SCHEMAS, text, "v")
     assert not found.problems
     assert ", ".join(map(to_sql, found.tree.selects)) == resolved
+
+
+@pytest.mark.parametrize(
+    ("selected", "resolved", "kind"),
+    [
+        ("(Shop, place.City)", "STRUCT(s.shop AS Shop, s.place.city AS City)", "Shop"),
+        ("TO_JSON((Shop, 1))", "TO_JSON(STRUCT(s.shop AS Shop, 1))", "STRING"),
+        ("Place", "s.place", "City: STRING"),
+        ("MAX(place)", "MAX(s.place)", "City: STRING"),
+    ],
+)
+def test_fields_are_named_as_written(selected: str, resolved: str, kind: str) -> None:
+    text = SqlText("v.sql", f"SELECT {selected} AS found FROM silver.shops AS s")
+    tree = resolve(parse_select(text), SCHEMAS, text, "v").tree
+    assert to_sql(tree.selects[0]) == f"{resolved} AS found"
+    assert kind in tree.selects[0].type.sql("spark")
