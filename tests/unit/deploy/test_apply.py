@@ -16,7 +16,6 @@ from spark_jobs.deploy.errors import (
 )
 from spark_jobs.deploy.steps import Step, StepKind
 from spark_jobs.errors import ProblemsError
-from spark_jobs.graph.compile import compile_project
 from spark_jobs.graph.manifest import Manifest
 from spark_jobs.rollout.apply import FAILPOINTS, Applied, apply, only_apply, settle
 from spark_jobs.rollout.planning import make_plan
@@ -26,6 +25,7 @@ from spark_jobs.state.deployments import DeploymentStatus
 from spark_jobs.state.errors import DeploymentOvertakenError
 from spark_jobs.state.failpoints import EXIT_CODE, VARIABLE
 from spark_jobs.state.store import ControlStore
+from tests.compiling import compiled_files
 from tests.forking import forking
 from tests.golden.declaration_cases import RIGHT, write_project
 
@@ -108,7 +108,7 @@ class Worker:
 
 
 def run(settings: Settings, store: ControlStore, *, failing: set[str] = frozenset()) -> Applied:
-    project = compile_project(settings.project_dir)
+    project = compiled_files(settings.project_dir)
     worker = Worker(settings, store, project)
     worker.failing = set(failing)
     planned = make_plan(settings, store, project)
@@ -140,7 +140,7 @@ def test_apply_does_the_plan_and_nothing_afterwards(
     assert found.deployment_id == first.deployment
     assert (found.status, found.open_steps) == (DeploymentStatus.APPLIED, ())
     assert Manifest.read(settings.manifest_file).deployment == first.deployment
-    project = compile_project(settings.project_dir)
+    project = compiled_files(settings.project_dir)
     assert make_plan(settings, store, project).plan.empty
     before = carried(settings)
     assert run(settings, store).deployment == ""
@@ -260,7 +260,7 @@ def test_a_plan_with_problems_does_nothing(settings: Settings, store: ControlSto
 def test_a_plan_whose_base_moved_is_refused(settings: Settings, store: ControlStore) -> None:
     run(settings, store)
     write_project(settings.project_dir, MORE)
-    project = compile_project(settings.project_dir)
+    project = compiled_files(settings.project_dir)
     old = make_plan(settings, store, project)
     run(settings, store)
     before = carried(settings)
@@ -358,7 +358,7 @@ def test_a_killed_apply_continues(settings: Settings, point: str) -> None:
         run(settings, store)
         found = store.newest_deployment()
         running = store.deployment_in_force()
-        project = compile_project(settings.project_dir)
+        project = compiled_files(settings.project_dir)
         assert make_plan(settings, store, project).plan.empty
     assert running == found
     assert found.status is DeploymentStatus.APPLIED

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from spark_jobs.deploy.plan import Plan, Running, plan_change
 from spark_jobs.deploy.steps import Step
 from spark_jobs.graph.compile import compile_project
 from spark_jobs.graph.manifest import Manifest
+from tests.compiling import compiled_files
 from tests.golden.declaration_cases import RIGHT, write_project
 
 HEADER = RIGHT["sql/gold/spend.sql"].partition("*/")[0] + "*/\n"
@@ -43,13 +45,15 @@ BASE = {
 def compiled(tmp_path: Path) -> Any:
     made = 0
 
-    def compile_files(files: dict[str, str | None]) -> Manifest:
+    def compile_files(
+        files: dict[str, str | None], compiler: Callable[[Path], Manifest] = compile_project
+    ) -> Manifest:
         nonlocal made
         made += 1
         # The folder's name is the project's.
         folder = tmp_path / str(made) / "shop"
         folder.mkdir(parents=True)
-        return compile_project(write_project(folder, {**BASE, **files}))
+        return compiler(write_project(folder, {**BASE, **files}))
 
     return compile_files
 
@@ -59,7 +63,8 @@ def planned(compiled: Any) -> Any:
     def plan(
         now: dict[str, str | None], was: dict[str, str | None] | None = None, **more: Any
     ) -> Plan:
-        running = Running(deployment="d-1", manifest=compiled(was or {}), settings={"a": "1"})
+        before = compiled(was or {}, compiled_files)
+        running = Running(deployment="d-1", manifest=before, settings={"a": "1"})
         settings = more.pop("settings", {"a": "1"})
         return plan_change(
             running,

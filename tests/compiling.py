@@ -1,0 +1,21 @@
+"""Projects of tests; the same files are compiled once in a process."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from spark_jobs.graph.compile import compile_project
+from spark_jobs.graph.manifest import Manifest
+
+Files = tuple[tuple[str, bytes], ...]
+_KNOWN: dict[tuple[str, Files], Manifest] = {}
+
+
+def compiled_files(project: Path) -> Manifest:
+    """The manifest of a directory that holds a project only; nothing may modify it."""
+    paths = sorted(path for path in project.rglob("*") if path.is_file())
+    files = tuple((str(path.relative_to(project)), path.read_bytes()) for path in paths)
+    key = project.name, files
+    if key not in _KNOWN:
+        _KNOWN[key] = compile_project(project)
+    return _KNOWN[key]
