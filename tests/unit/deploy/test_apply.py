@@ -203,7 +203,7 @@ def test_a_table_that_went_again_is_not_captured(settings: Settings, store: Cont
         (settings.project_dir / file).unlink()
     run(settings, store)
     assert carried(settings)[done:] == ["connector shop.public.orders", "manifest"]
-    assert make_plan(settings, store, compile_project(settings.project_dir)).plan.empty
+    assert make_plan(settings, store, compiled_files(settings.project_dir)).plan.empty
 
 
 def test_a_view_declared_again_is_no_longer_kept(settings: Settings, store: ControlStore) -> None:
@@ -312,7 +312,7 @@ def test_two_machines_do_not_apply_at_once_on_an_object_store(
 
 
 def test_an_apply_that_another_continued_stops(settings: Settings, store: ControlStore) -> None:
-    project = compile_project(settings.project_dir)
+    project = compiled_files(settings.project_dir)
     carried_here: list[str] = []
 
     def carry(step: Step, *_: object) -> None:
