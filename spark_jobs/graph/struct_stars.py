@@ -54,7 +54,7 @@ def with_named_fields(tree: exp.Query) -> None:
         whole = isinstance(around, exp.Group) and values.arg_key == "expressions"
         while isinstance(around, exp.Paren | exp.Alias | exp.PropertyEQ | exp.Tuple):
             around = around.parent
-        if whole or isinstance(around, exp.Func | exp.Select):
+        if values.expressions and (whole or isinstance(around, exp.Func | exp.Select)):
             values.replace(exp.Struct(expressions=[_named(one) for one in values.expressions]))
 
 

@@ -121,7 +121,7 @@ def test_tables_that_share_much_of_their_names_live_in_one_schema(
 ) -> None:
     table.create(rows({1: "Ann"}))
     first = make(SinkSystem.POSTGRES)
-    names = [f"{first.sink.target}_{'a' * 30}_{end}" for end in ("one", "other")]
+    names = [f"{first.sink.target}_{'a' * 40}_{end}" for end in ("one", "other")]
     sinks = [make(SinkSystem.POSTGRES, name=f"s_{one[-9:]}", target=one) for one in names]
     for sink in sinks:
         sink.catch_up()
