@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -16,6 +17,7 @@ from spark_jobs.access import timeouts
 from spark_jobs.state.errors import ControlUnreachableError
 
 BUSY_SECONDS: Final = 30
+RETRY_SECONDS: Final = 0.05
 WRITES: Final = "tidemark_writes"
 # Pooled connections to a SQLite file. When the last one closes, SQLite checkpoints the log and
 # waits for the disk, which takes longer than the queries.
@@ -76,13 +78,29 @@ def prepare_sqlite(connection: Any, record: Any) -> None:
     if not isinstance(connection, sqlite3.Connection):
         return
     connection.isolation_level = None
-    for pragma in (
-        f"busy_timeout = {BUSY_SECONDS * 1000}",
-        "journal_mode = WAL",
-        "foreign_keys = ON",
-        "synchronous = FULL",
-    ):
+    connection.execute(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000}").close()
+    _use_log(connection)
+    for pragma in ("foreign_keys = ON", "synchronous = FULL"):
         connection.execute(f"PRAGMA {pragma}").close()
+
+
+def _use_log(connection: sqlite3.Connection) -> None:
+    """Write changes to a log first, so that readers and a writer do not wait for each other.
+
+    A new database is changed to this once. If several processes open it then, SQLite does not wait,
+    and all but one fail at once.
+    """
+    deadline = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL").close()
+        except sqlite3.OperationalError as error:
+            busy = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
+            if not busy or time.monotonic() > deadline:
+                raise
+            time.sleep(RETRY_SECONDS)
+        else:
+            return
 
 
 def _of_this_file(database: Path) -> tuple[Callable[..., None], Callable[..., None]]:

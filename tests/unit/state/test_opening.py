@@ -7,6 +7,7 @@ import sqlite3
 import stat
 from contextlib import closing
 from pathlib import Path
+from threading import Timer
 
 import pytest
 from sqlalchemy import Engine, inspect, text
@@ -30,6 +31,16 @@ def test_every_table_is_there_after_opening_and_opening_again_changes_nothing(
         rows = connection.execute(text("SELECT id, version FROM tidemark_schema")).all()
     engine.dispose()
     assert rows == [(1, SCHEMA_VERSION)]
+
+
+def test_a_new_database_that_another_process_writes_is_waited_for(tmp_path: Path) -> None:
+    file = tmp_path / "control.db"
+    with closing(sqlite3.connect(file, isolation_level=None, check_same_thread=False)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        ended = Timer(0.2, other.execute, ["COMMIT"])
+        ended.start()
+        ControlStore.open(f"sqlite:///{file}").close()
+        ended.join()
 
 
 def test_a_newer_database_is_refused(control_url: str) -> None:
