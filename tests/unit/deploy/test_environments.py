@@ -22,7 +22,6 @@ from spark_jobs.deploy.environments import checked_name, hidden_columns, moved, 
 from spark_jobs.deploy.errors import NotConfirmedError, NothingAppliedError
 from spark_jobs.errors import ProblemsError
 from spark_jobs.gold.environment.surroundings import known_environment, only_writer
-from spark_jobs.graph.compile import compile_project
 from spark_jobs.graph.manifest import Manifest
 from spark_jobs.rollout.environments import (
     PlannedEnvironment,
@@ -35,6 +34,7 @@ from spark_jobs.state.deployments import Deployment, DeploymentStatus
 from spark_jobs.state.environments import Environment, EnvironmentStatus, ViewState
 from spark_jobs.state.store import ControlStore
 from spark_jobs.storage.lake import Lake
+from tests.compiling import compiled_files
 from tests.golden.declaration_cases import RIGHT, write_project
 
 HEADER = RIGHT["sql/gold/spend.sql"].partition("*/")[0] + "*/\n"
@@ -64,7 +64,7 @@ def store(settings: Settings) -> Iterator[ControlStore]:
 def put_in_force(settings: Settings, store: ControlStore) -> Manifest:
     newest = store.newest_deployment()
     number = newest.number + 1 if newest else 1
-    manifest = compile_project(settings.project_dir)
+    manifest = compiled_files(settings.project_dir)
     manifest = manifest.model_copy(update={"deployment": f"d{number}"})
     store.begin_deployment(
         Deployment(
@@ -89,7 +89,7 @@ def planned(
             path.unlink()
         else:
             path.write_text(text)
-    project = compile_project(settings.project_dir)
+    project = compiled_files(settings.project_dir)
     return plan_environment(settings, store, project, "ana", who="tests")
 
 
@@ -360,7 +360,7 @@ def test_the_commands(settings: Settings, store: ControlStore, monkeypatch) -> N
         call("apply", "--env", "../ana")
 
     environment = plan_environment(
-        settings, store, compile_project(settings.project_dir), "ana", who="tests"
+        settings, store, compiled_files(settings.project_dir), "ana", who="tests"
     ).environment
     store.save_environment(built(environment))
     assert "gold.reader" in call("env", "list")[1]

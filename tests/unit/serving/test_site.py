@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -45,7 +46,7 @@ class Page(HTMLParser):
     def handle_data(self, data: str) -> None:
         self.text += data
 
-    @property
+    @cached_property
     def ids(self) -> set[str]:
         return {attributes["id"] for _, attributes in self.tags if "id" in attributes}
 
@@ -86,7 +87,7 @@ def test_every_written_page_is_there(shop: Path):
 def test_no_link_leads_nowhere_and_nothing_is_loaded_from_elsewhere(shop: Path):
     pages = {file.resolve(): Page(file) for file in shop.rglob("*.html") if file.name != "404.html"}
     for file, page in pages.items():
-        for tag, address in page.links():
+        for tag, address in dict.fromkeys(page.links()):
             parts = urlsplit(address)
             if parts.scheme == "data":
                 continue
