@@ -6,6 +6,8 @@ from pathlib import Path
 
 from spark_jobs.graph.compile import compile_project
 from spark_jobs.graph.manifest import Manifest
+from spark_jobs.settings import Settings
+from spark_jobs.storage.compiled import inputs_digest
 
 Files = tuple[tuple[str, bytes], ...]
 _KNOWN: dict[tuple[str, Files], Manifest] = {}
@@ -19,3 +21,9 @@ def compiled_files(project: Path) -> Manifest:
     if key not in _KNOWN:
         _KNOWN[key] = compile_project(project)
     return _KNOWN[key]
+
+
+def put_compiled(settings: Settings, manifest: Manifest) -> None:
+    """Write a manifest as if the project's files had been compiled to it."""
+    digest = inputs_digest(settings)
+    manifest.model_copy(update={"compiled_from": digest}).write(settings.manifest_file)

@@ -22,6 +22,7 @@ from deltalake import DeltaTable, write_deltalake
 from spark_jobs.definitions.vocabulary import RefreshPolicy, SourceFormat
 from spark_jobs.graph.manifest import Column, GoldEntry, Manifest, SourceEntry
 from spark_jobs.settings import Settings, load_settings
+from tests.compiling import put_compiled
 
 REPOSITORY = Path(__file__).parents[2]
 os.environ["AIRFLOW_HOME"] = tempfile.mkdtemp(prefix="tidemark-airflow-")
@@ -118,7 +119,7 @@ class Project:
             sources={"orders": orders},
             gold={"order_totals": GoldEntry(**(view | changes))},
         )
-        manifest.write(self.settings.manifest_file)
+        put_compiled(self.settings, manifest)
         return manifest
 
 

@@ -33,6 +33,7 @@ from spark_jobs.state.store import ControlStore
 from spark_jobs.storage import reader
 from spark_jobs.storage.compiled import compiled
 from spark_jobs.storage.lake import Lake
+from tests.compiling import put_compiled
 from tests.golden.declaration_cases import RIGHT, write_project
 from tests.spark.right import assert_right
 
@@ -101,7 +102,7 @@ class Shop:
                 settings=kept_settings(self.settings),
             )
         )
-        manifest.write(self.settings.manifest_file)
+        put_compiled(self.settings, manifest)
 
     @property
     def refresher(self) -> Refresher:

@@ -38,6 +38,7 @@ from spark_jobs.state.attempts import AttemptStatus
 from spark_jobs.state.progress import StreamProgress
 from spark_jobs.storage import log, tables
 from spark_jobs.storage.history import rows_of_commit
+from tests.compiling import put_compiled
 from tests.spark.exploits import HIDDEN, PLAIN
 from tests.spark.gold_project import GoldProject
 from tests.spark.readers import PAGE
@@ -71,7 +72,7 @@ def run(gold: GoldProject, monkeypatch: pytest.MonkeyPatch) -> Any:
     )
 
     def invoke(*arguments: str) -> Result:
-        gold.manifest.write(gold.settings.manifest_file)
+        put_compiled(gold.settings, gold.manifest)
         project = str(gold.settings.project_dir)
         return CliRunner().invoke(app, ["--project", project, *arguments])
 
@@ -294,7 +295,7 @@ def test_the_pages_question_about_ops_is_answered(gold: GoldProject, run: Any) -
 
 def test_the_shell_answers_queries_until_its_input_ends(gold: GoldProject, run: Any) -> None:
     gold.refresh("totals", "t1")
-    gold.manifest.write(gold.settings.manifest_file)
+    put_compiled(gold.settings, gold.manifest)
     typed = "SELECT no_such_column\nFROM gold.totals;\nSELECT t.customer\nFROM gold.totals AS t;"
     arguments = ["--project", str(gold.settings.project_dir), "shell", "--limit", "1"]
     answer = CliRunner().invoke(app, arguments, input=typed)
@@ -319,7 +320,7 @@ def test_the_sql_can_be_shown_without_running_it(gold: GoldProject, run: Any) ->
 
 
 def test_the_standard_input_can_hold_the_query(gold: GoldProject, run: Any) -> None:
-    gold.manifest.write(gold.settings.manifest_file)
+    put_compiled(gold.settings, gold.manifest)
     arguments = ["--project", str(gold.settings.project_dir), "query", "-", "-f", "csv"]
     assert CliRunner().invoke(app, arguments, input="SELECT 7 AS a").stdout == '"a"\n7\n'
 

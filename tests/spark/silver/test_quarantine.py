@@ -15,6 +15,7 @@ from spark_jobs.graph.manifest import Manifest
 from spark_jobs.settings import Settings
 from spark_jobs.silver.errors import SilverTableUnknownError
 from spark_jobs.storage.lake import Lake
+from tests.compiling import put_compiled
 from tests.spark.silver.world import CLICKS, EVENTS, ORDERS, Record, applier, bronze, event
 
 RECORDS: list[Record] = [
@@ -31,7 +32,7 @@ def run(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.setenv("TIDEMARK_STATE_DIR", str(settings.state))
     manifest = Manifest(project="p", silver={"clicks": CLICKS, "orders": ORDERS})
-    manifest.write(settings.manifest_file)
+    put_compiled(settings, manifest)
 
     def invoke(*arguments: str) -> Result:
         project = str(settings.project_dir)

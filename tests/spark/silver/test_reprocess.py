@@ -38,6 +38,7 @@ from spark_jobs.storage.lake import Lake
 from spark_jobs.storage.reader import read, read_columns
 from spark_jobs.storage.streams import create_stream_table
 from spark_jobs.storage.tables import append
+from tests.compiling import put_compiled
 from tests.spark.silver.world import (
     CHANGES,
     CLICKS,
@@ -329,7 +330,7 @@ def test_changes(
 def test_beside_a_running_stream(spark: SparkSession, settings: Settings, tmp_path: Path) -> None:
     """The command in a process of its own, killed once, while the stream goes on."""
     manifest = Manifest(project="p", sources={"clicks": EVENTS}, silver={"clicks": CLICKS})
-    manifest.write(settings.manifest_file)
+    put_compiled(settings, manifest)
     lake = Lake(settings.lake)
     place = lake.location(EVENTS.table_name)
     create_stream_table(spark, place, BRONZE_TABLE)
