@@ -75,6 +75,8 @@ GENERATORS = frozenset(
         "json_tuple",
     ]
 )
+# A row may be in several windows of time.
+_MULTIPLIERS = GENERATORS | {"window"}
 # Syntax that is parsed as a call, but is not in Spark's catalogue.
 _SYNTAX = frozenset(
     [
@@ -100,7 +102,7 @@ _SYNTAX = frozenset(
 )
 
 # Wrappers of a call.
-_AROUND = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup)
+WRAPPERS = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup)
 
 
 @cache
@@ -151,7 +153,7 @@ def aggregates(node: exp.Expr) -> bool:
 def window_of(call: exp.Expr) -> exp.Window | None:
     """The window over which a function is called; a call in its PARTITION BY is none of it."""
     node = call
-    while isinstance(node.parent, _AROUND):
+    while isinstance(node.parent, WRAPPERS):
         node = node.parent
     around = node.parent
     return around if isinstance(around, exp.Window) and node.arg_key == "this" else None
@@ -166,7 +168,7 @@ def is_aggregate(node: exp.Func) -> bool:
 
 def generates(node: exp.Expr) -> bool:
     """Whether an expression may return several rows for one."""
-    return any(called_name(one) in {*GENERATORS, "window"} for one in node.find_all(exp.Func))
+    return any(called_name(one) in _MULTIPLIERS for one in node.find_all(exp.Func))
 
 
 def reads_clock(tree: exp.Expr) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-import socket
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -26,7 +25,7 @@ from spark_jobs.state.failpoints import failpoint
 from spark_jobs.state.locks import table_lock
 from spark_jobs.state.store import ControlStore
 from spark_jobs.state.types import utc_now
-from spark_jobs.storage.lake import lock_directory, remote_location
+from spark_jobs.storage.lake import lock_directory, remote_location, this_machine
 
 if TYPE_CHECKING:
     from spark_jobs.rollout.planning import Planned
@@ -73,7 +72,7 @@ def only_apply(settings: Settings, store: ControlStore) -> Iterator[None]:
     Raises:
         ApplyRunningError: another apply holds it.
     """
-    owner, seconds = f"{socket.gethostname()}:{settings.state}", settings.gold.lease_seconds
+    owner, seconds = this_machine(settings.state), settings.gold.lease_seconds
     with ExitStack() as held:
         try:
             held.enter_context(table_lock(lock_directory(settings.lake, settings.state), LOCK))

@@ -6,6 +6,7 @@ the functions of ``os.path``.
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,6 +61,11 @@ _KINDS = (
     "state",
     "tombstones",
 )
+
+
+def this_machine(state: Path) -> str:
+    """The owner of a lease that all processes with a state directory share."""
+    return f"{socket.gethostname()}:{state}"
 
 
 def lock_directory(lake: str, state: Path) -> Path:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import socket
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -13,7 +12,7 @@ from spark_jobs.names import TableName
 from spark_jobs.state.errors import LeaseTakenError, TableLockedError
 from spark_jobs.state.keeper import LeaseKeeper
 from spark_jobs.state.locks import table_lock
-from spark_jobs.storage.lake import lock_directory, remote_location
+from spark_jobs.storage.lake import lock_directory, remote_location, this_machine
 
 _POLL_SECONDS = 0.5
 log = logging.getLogger(__name__)
@@ -53,7 +52,7 @@ def alone(context: GoldContext, resource: TableName | str, *, owner: str) -> Ite
     """
     local = not remote_location(context.lake.root)
     if local:
-        owner = f"{socket.gethostname()}:{context.settings.state}"
+        owner = this_machine(context.settings.state)
     locks = lock_directory(context.lake.root, context.settings.state)
     seconds = context.settings.gold.lease_seconds
     deadline = time.monotonic() + seconds + _POLL_SECONDS

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from spark_jobs.graph.functions import called_name, is_aggregate
+from spark_jobs.graph.functions import WRAPPERS, called_name, is_aggregate
 from spark_jobs.graph.maintenance.algebra import (
     Aggregate,
     Identity,
@@ -32,7 +32,6 @@ _SORTERS = frozenset([
     "array_sort", "sort_array", "size", "array_size", "cardinality", "array_contains",
     "array_max", "array_min",
 ])  # fmt: skip
-_WRAPPERS = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup)
 
 
 @dataclass
@@ -124,7 +123,7 @@ def outside_in(expression: exp.Expr, replace: Callable[[exp.Expr], exp.Expr | No
     if isinstance(expression, exp.Window):
         # A window function is not an aggregate of its SELECT, but its arguments may contain one.
         call: exp.Expr = expression.this
-        while isinstance(call, _WRAPPERS):
+        while isinstance(call, WRAPPERS):
             call = call.this
         parts = [call]
         order = expression.args.get("order")
@@ -274,7 +273,7 @@ def is_call(node: exp.Expr) -> bool:
 
 def _unwrapped(node: exp.Expr) -> exp.Func:
     """The call inside of FILTER, IGNORE NULLS or WITHIN GROUP."""
-    while isinstance(node, _WRAPPERS):
+    while isinstance(node, WRAPPERS):
         node = node.this
     return node  # type: ignore[return-value]
 
