@@ -133,6 +133,7 @@ def _refresh_one(
     tries: int,
 ) -> ViewResult:
     from spark_jobs.gold.base.errors import BaseMovedError
+    from spark_jobs.state.attempts import AttemptStatus
 
     task = progress.add_task(view, total=None)
 
@@ -153,10 +154,15 @@ def _refresh_one(
             except BaseMovedError as error:
                 # The schedule or a stream published first: plan again on top of that.
                 problem = error
+                if plan is not None:
+                    refresher.supersede(plan.attempt_id)
                 continue
             except LakehouseError as error:
                 problem = error
-            break
+                break
+            # What was published first may show older input.
+            if refresher.outcome(plan, seconds=0).status is not AttemptStatus.SUPERSEDED:
+                break
     finally:
         progress.remove_task(task)
     if plan is None:

@@ -97,12 +97,11 @@ def audit(attempt_id: str) -> str:
         AirflowSkipException: it failed as in an earlier result that still waits for a person, or a
             newer attempt was published first.
     """
-    from spark_jobs.gold.base.errors import AttemptStateError
+    from spark_jobs.gold.base.errors import BaseMovedError
     from spark_jobs.gold.recover.recompute import Recomputer
     from spark_jobs.gold.refresh.staging import staged_at
     from spark_jobs.quality.errors import GateBlockedError, StillBlockedError
     from spark_jobs.quality.verdict import Verdict
-    from spark_jobs.state.attempts import AttemptStatus
 
     with refresher() as steps:
         store = steps.context.store
@@ -112,9 +111,7 @@ def audit(attempt_id: str) -> str:
                 log_verdict(Verdict.from_dict(store.attempt(attempt_id).verdict or {}))
             else:
                 log_verdict(steps.audit(attempt_id))
-        except AttemptStateError:
-            if store.attempt(attempt_id).status is not AttemptStatus.SUPERSEDED:
-                raise
+        except BaseMovedError:
             faster = f"a newer attempt than {attempt_id} has published"
             raise AirflowSkipException(faster) from None
         except StillBlockedError as still:
@@ -138,6 +135,7 @@ def publish(attempt_id: str, asset: Asset) -> Iterator[Metadata]:
             events are for changes only.
     """
     from spark_jobs.gold.recover.recompute import Recomputer
+    from spark_jobs.gold.refresh.again import publish_on_newest
     from spark_jobs.gold.telemetry.asset_events import event_of
     from spark_jobs.quality.errors import GateBlockedError, StillBlockedError
 
@@ -146,7 +144,7 @@ def publish(attempt_id: str, asset: Asset) -> Iterator[Metadata]:
             if backfills(steps, attempt_id):
                 published = Recomputer(steps).publish(attempt_id)
             else:
-                published = steps.publish_on_newest(attempt_id)
+                published = publish_on_newest(steps, attempt_id)
         except StillBlockedError as still:
             log_verdict(still.verdict)
             raise AirflowSkipException(str(still)) from None

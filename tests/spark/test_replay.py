@@ -17,6 +17,7 @@ from spark_jobs.gold.recover import recompute, replay, rollback
 from spark_jobs.gold.recover.replay import Replayer
 from spark_jobs.gold.recover.rollback import Rollbacker
 from spark_jobs.gold.refresh import steps as refresh
+from spark_jobs.gold.refresh.again import publish_on_newest
 from spark_jobs.graph.manifest import Column
 from spark_jobs.planning.request import ReplayRequest, Why, replay_request
 from spark_jobs.state.replays import ReplayRecord, ReplayStatus, ViewProgress
@@ -214,7 +215,7 @@ def test_a_refresh_that_a_replay_overtook_is_published_on_top_of_it(gold: GoldPr
     gold.refresher.stage(live.attempt_id)
     gold.refresher.audit(live.attempt_id)
     replayer.publish("r1", "daily")
-    assert not gold.refresher.publish_on_newest(live.attempt_id).superseded
+    assert not publish_on_newest(gold.refresher, live.attempt_id).superseded
     assert sales(gold) == RIGHT | {"2026-01-02": 3}
     gold.assert_right("daily")
     assert [one["rule"] for one in gold.publications("daily")[2:]] == ["full", live.decision.rule]

@@ -28,7 +28,7 @@ from spark_jobs.planning.decision import ReasonCode
 from spark_jobs.planning.plan import RefreshPlan
 from spark_jobs.planning.recompute import RECOMPUTE_WORDS, Recompute, plan_recompute
 from spark_jobs.quality.errors import GateBlockedError
-from spark_jobs.state.attempts import AttemptStatus, RefreshAttempt
+from spark_jobs.state.attempts import RefreshAttempt
 from spark_jobs.state.failpoints import failpoint
 from spark_jobs.state.store import ControlStore
 from spark_jobs.state.types import utc_now
@@ -94,7 +94,7 @@ class Recomputer:
         except LakehouseError as error:
             if not self._was_overtaken(attempt_id, error):
                 raise
-            attempt = self._overtaken(attempt_id)
+            attempt = self._refresher.supersede(attempt_id)
             with self._yielding_to_live(attempt):
                 attempt_id = self._stage_again(attempt)
                 self._refresher.audit(attempt_id)
@@ -112,7 +112,7 @@ class Recomputer:
         except LakehouseError as error:
             if not self._was_overtaken(attempt_id, error):
                 raise
-            attempt = self._overtaken(attempt_id)
+            attempt = self._refresher.supersede(attempt_id)
             with self._yielding_to_live(attempt):
                 return self._stage_again(attempt)
         return attempt_id
@@ -134,7 +134,7 @@ class Recomputer:
         published = self._publish(attempt_id)
         if published is not None:
             return published
-        attempt = self._overtaken(attempt_id)
+        attempt = self._refresher.supersede(attempt_id)
         with self._yielding_to_live(attempt):
             for _ in range(_ROUNDS):
                 attempt_id = self._stage_again(attempt)
@@ -143,7 +143,7 @@ class Recomputer:
                 published = self._publish(attempt_id)
                 if published is not None:
                     return published
-                attempt = self._overtaken(attempt_id)
+                attempt = self._refresher.supersede(attempt_id)
         raise RecomputeOvertakenError(attempt.view)
 
     def _plan(self, view: str, *, tick: str, asked: Recompute) -> tuple[RefreshPlan, int]:
@@ -168,7 +168,7 @@ class Recomputer:
             try:
                 self._refresher.stage(attempt_id)
             except BaseMovedError:
-                self._overtaken(attempt_id)
+                self._refresher.supersede(attempt_id)
             else:
                 return attempt_id
         raise RecomputeOvertakenError(before.view)
@@ -191,11 +191,6 @@ class Recomputer:
         attempt = self._context.store.attempt(attempt_id)
         latest = latest_publication(self._context.published_at(attempt.view))
         return latest is not None and latest.watermark.place > attempt.place
-
-    def _overtaken(self, attempt_id: str) -> RefreshAttempt:
-        return self._context.store.update_attempt(
-            attempt_id, status=AttemptStatus.SUPERSEDED, error=None
-        )
 
     def _yielding_to_live(self, attempt: RefreshAttempt) -> AbstractContextManager[object]:
         """Make live refreshes skip the view while the context lasts."""

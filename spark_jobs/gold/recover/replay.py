@@ -8,18 +8,16 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from functools import partial
 from typing import Unpack
 
 from spark_jobs.errors import LakehouseError
 from spark_jobs.gold.base.context import gold_table
-from spark_jobs.gold.base.errors import BaseMovedError
 from spark_jobs.gold.base.publications import latest_publication
 from spark_jobs.gold.recover.change_report import change_report
 from spark_jobs.gold.recover.recompute import Recomputer, check_not_rolled_back
 from spark_jobs.gold.refresh import ledger
 from spark_jobs.gold.refresh.observe import parked
-from spark_jobs.gold.refresh.steps import Outcome, Refresher
+from spark_jobs.gold.refresh.steps import Refresher
 from spark_jobs.planning.decision import ReasonCode
 from spark_jobs.planning.recompute import Recompute
 from spark_jobs.planning.replay import ReplayPlan, ViewPlan
@@ -183,25 +181,14 @@ class Replayer:
         news = {}
         for view in self._ordered(downstream(self._context.manifest, replayed)):
             try:
-                news[view] = self._refreshed(replay_id, view).plan.line
+                done = self._refresher.run(
+                    view, tick=_follow(replay_id), let_pass=f"{replay_id} was asked for"
+                )
+                news[view] = done.plan.line
             except LakehouseError as error:
                 news[view] = f"failed: {error.condition}: {error.primary}"
         failpoint("gold.replay.followed")
         return news
-
-    def _refreshed(self, replay_id: str, view: str) -> Outcome:
-        """Refresh one view after the replay."""
-        run = partial(
-            self._refresher.run,
-            view,
-            tick=_follow(replay_id),
-            let_pass=f"{replay_id} was asked for",
-        )
-        try:
-            return run()
-        except BaseMovedError:
-            # The schedule or a stream published first: plan again on top of that.
-            return run()
 
     def followed(self, replay_id: str) -> list[str]:
         """The attempts that ``follow`` published, in order."""

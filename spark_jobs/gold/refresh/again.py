@@ -1,11 +1,11 @@
-"""Stages an attempt, or plans it again if the view was published or changed since its plan."""
+"""Steps that plan a refresh again if the view was published or changed since its plan."""
 
 from __future__ import annotations
 
 from spark_jobs.gold.base.errors import BaseMovedError
-from spark_jobs.gold.refresh.steps import Refresher
+from spark_jobs.gold.refresh.publishing import Published
+from spark_jobs.gold.refresh.steps import ROUNDS, Refresher
 from spark_jobs.planning.decision import ReasonCode
-from spark_jobs.state.attempts import AttemptStatus
 
 
 def stage_on_newest(refresher: Refresher, attempt_id: str) -> str | None:
@@ -15,24 +15,46 @@ def stage_on_newest(refresher: Refresher, attempt_id: str) -> str | None:
         the attempt that was staged, perhaps a new one; None: there is nothing left to refresh.
 
     Raises:
-        LakehouseError: any error of ``Refresher.stage``.
+        BaseMovedError: other refreshes published first in every round.
+        LakehouseError: any other error of ``Refresher.stage``.
+    """
+    for _ in range(ROUNDS - 1):
+        try:
+            refresher.stage(attempt_id)
+        except BaseMovedError:
+            attempt = refresher.supersede(attempt_id)
+        else:
+            return attempt_id
+        plan = refresher.plan(
+            attempt.view,
+            tick=attempt.tick,
+            force=attempt.reason_code == ReasonCode.FORCED,
+            let_pass=_passed(attempt_id),
+            asked_by=attempt.asked_by,
+        )
+        if plan.skips:
+            return None
+        attempt_id = plan.attempt_id
+    refresher.stage(attempt_id)
+    return attempt_id
+
+
+def publish_on_newest(refresher: Refresher, attempt_id: str) -> Published:
+    """Publish; if another publication came first, refresh again on top of it.
+
+    Raises:
+        GateBlockedError: a critical expectation failed on the newer content.
+        LakehouseError: any other error of the steps.
     """
     try:
-        refresher.stage(attempt_id)
+        return refresher.publish(attempt_id)
     except BaseMovedError:
-        attempt = refresher.context.store.update_attempt(
-            attempt_id, status=AttemptStatus.SUPERSEDED, error=None
-        )
-    else:
-        return attempt_id
-    plan = refresher.plan(
-        attempt.view,
-        tick=attempt.tick,
-        force=attempt.reason_code == ReasonCode.FORCED,
-        let_pass=f"attempt {attempt_id} was let pass",
-        asked_by=attempt.asked_by,
+        attempt = refresher.supersede(attempt_id)
+    outcome = refresher.run(
+        attempt.view, tick=attempt.tick, let_pass=_passed(attempt_id), asked_by=attempt.asked_by
     )
-    if plan.skips:
-        return None
-    refresher.stage(plan.attempt_id)
-    return plan.attempt_id
+    return Published(attempt.view, outcome.plan.attempt_id, outcome.version, outcome.changed)
+
+
+def _passed(attempt_id: str) -> str:
+    return f"attempt {attempt_id} was let pass"

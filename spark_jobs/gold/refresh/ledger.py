@@ -10,7 +10,9 @@ from datetime import timedelta
 from time import perf_counter
 from typing import Any, Unpack
 
+from spark_jobs.errors import LakehouseError
 from spark_jobs.gold.base.context import GoldContext
+from spark_jobs.gold.base.errors import AttemptStateError, BaseMovedError
 from spark_jobs.gold.base.publications import latest_publication, publication_of
 from spark_jobs.gold.compute.protocol import DUCKDB
 from spark_jobs.gold.refresh.staging import discard
@@ -25,6 +27,7 @@ from spark_jobs.state.attempts import AttemptChange, AttemptStatus, RefreshAttem
 from spark_jobs.state.ticks import CONTINUOUS
 from spark_jobs.state.types import utc_now
 from spark_jobs.storage import log
+from spark_jobs.storage.errors import LogUnreadableError
 
 OPEN = (AttemptStatus.PLANNED, AttemptStatus.STAGED, AttemptStatus.AUDITED)
 # Attempts whose staged result may still exist.
@@ -112,6 +115,9 @@ def timed_step(
 ) -> Iterator[dict[str, Any]]:
     """Measure a step; an error in it marks the attempt as failed.
 
+    An attempt that a newer publication overtook is superseded instead, whatever the error was: its
+    staged files may be deleted while the step reads them.
+
     Args:
         context: settings, manifest and locations of the project.
         attempt: its ledger row when the step begins.
@@ -121,12 +127,17 @@ def timed_step(
     Yields:
         a dict of facts, which the step fills; they become keys of ``actual`` in the ledger, as do
             the step's ``seconds``.
+
+    Raises:
+        BaseMovedError: the step failed, and a newer publication had overtaken the attempt.
     """
     facts: dict[str, Any] = {}
     started = perf_counter()
     try:
         yield facts
     except Exception as error:
+        if _supersede_overtaken(context, attempt):
+            raise _overtaken(attempt) from error
         text = str(error)[:_LONGEST_ERROR]
         end_attempt(
             context, attempt.attempt_id, status=AttemptStatus.FAILED, error=f"{step}: {text}"
@@ -139,6 +150,37 @@ def timed_step(
     change: AttemptChange = {} if done is None else {"status": done}
     change["actual"] = {**actual, **facts, "seconds": seconds}
     context.store.update_attempt(attempt.attempt_id, **change)
+
+
+def nothing_staged(context: GoldContext, attempt: RefreshAttempt) -> LakehouseError:
+    """The error of an audit that finds no staged result: removed by a newer refresh, or never made.
+
+    Returns:
+        ``BaseMovedError`` or ``AttemptStateError``.
+    """
+    if _supersede_overtaken(context, attempt):
+        return _overtaken(attempt)
+    return AttemptStateError(attempt.attempt_id, status="not staged", step="audit")
+
+
+def _supersede_overtaken(context: GoldContext, attempt: RefreshAttempt) -> bool:
+    """Record an attempt as superseded if a newer publication overtook it; returns whether."""
+    location = context.published_at(attempt.view)
+    try:
+        latest = latest_publication(location)
+        overtaken = latest is not None and attempt.place < latest.watermark.place
+        if not overtaken or publication_of(location, attempt.attempt_id) is not None:
+            return False
+    except (LogUnreadableError, OSError):
+        # The error of the step says more.
+        return False
+    discard(context, attempt)
+    end_attempt(context, attempt.attempt_id, status=AttemptStatus.SUPERSEDED, error=None)
+    return True
+
+
+def _overtaken(attempt: RefreshAttempt) -> BaseMovedError:
+    return BaseMovedError(attempt.view, "a newer refresh of it was published")
 
 
 def settle(context: GoldContext, view: str) -> frozenset[str]:

@@ -41,6 +41,8 @@ from spark_jobs.storage.session import open_session
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+# How often a refresh is planned while others publish first.
+ROUNDS = 3
 # Failpoints of crash tests; state changes between any two of them.
 FAILPOINTS = (
     "gold.plan.recorded",
@@ -168,7 +170,8 @@ class Refresher:
         """Compute the result beside the published table.
 
         Raises:
-            AttemptStateError: the plan was to skip, or another attempt was published first.
+            AttemptStateError: the plan was to skip.
+            BaseMovedError: the publication or the definition is not the planned one any more.
             QueryFailedError: Spark refuses or fails the query.
         """
         attempt = self._attempt(attempt_id, step="stage")
@@ -189,12 +192,12 @@ class Refresher:
         Raises:
             GateBlockedError: a critical expectation failed; the published content stays.
             StillBlockedError: the same, and an earlier blocked result keeps waiting for a person.
-            AttemptStateError: nothing is staged, the plan was to skip, or another attempt was
-                published first.
+            AttemptStateError: nothing is staged, or the plan was to skip.
+            BaseMovedError: a newer refresh was published first.
         """
         attempt = self._attempt(attempt_id, step="audit")
         if log.table_version(staging.staged_at(self.context, attempt)) is None:
-            raise AttemptStateError(attempt_id, status="not staged", step="audit")
+            raise ledger.nothing_staged(self.context, attempt)
         with ledger.timed_step(self.context, attempt, "audit"):
             verdict = auditing.audit(self.context, work_item(attempt))
         failpoint("gold.audit.judged")
@@ -218,6 +221,7 @@ class Refresher:
 
         Raises:
             AttemptStateError: the result did not pass the audit.
+            BaseMovedError: a change was computed for another publication than the newest.
             LeaseTakenError: another writer holds the table's lease.
         """
         attempt = self._attempt(attempt_id, step="publish")
@@ -228,26 +232,6 @@ class Refresher:
             facts["changed"] = published.changed
         self._record(attempt, published)
         return published
-
-    def publish_on_newest(self, attempt_id: str) -> Published:
-        """Publish; if another publication came first, refresh again on top of it.
-
-        Raises:
-            GateBlockedError: a critical expectation failed on the newer content.
-            LakehouseError: any other error of the steps.
-        """
-        try:
-            return self.publish(attempt_id)
-        except BaseMovedError:
-            attempt = self.context.store.update_attempt(
-                attempt_id, status=AttemptStatus.SUPERSEDED, error=None
-            )
-        passed = f"attempt {attempt_id} was let pass"
-        outcome = self.run(
-            attempt.view, tick=attempt.tick, let_pass=passed, asked_by=attempt.asked_by
-        )
-        attempt_id = outcome.plan.attempt_id
-        return Published(attempt.view, attempt_id, outcome.version, outcome.changed)
 
     def run(
         self,
@@ -260,14 +244,31 @@ class Refresher:
     ) -> Outcome:
         """Plan, stage, audit, publish and record; for the arguments see ``plan``.
 
+        If another refresh publishes first, it is planned again on top of that.
+
         Raises:
+            BaseMovedError: other refreshes published first in every round.
             GateBlockedError: a critical expectation failed; the published content stays.
             LakehouseError: any other error of the steps.
         """
         started = perf_counter()
-        plan = self.plan(view, tick=tick, force=force, let_pass=let_pass, asked_by=asked_by)
-        self.carry_out(plan)
+        for left in reversed(range(ROUNDS)):
+            plan = self.plan(view, tick=tick, force=force, let_pass=let_pass, asked_by=asked_by)
+            try:
+                self.carry_out(plan)
+            except BaseMovedError:
+                self.supersede(plan.attempt_id)
+                if not left:
+                    raise
+            else:
+                break
         return self.outcome(plan, seconds=perf_counter() - started)
+
+    def supersede(self, attempt_id: str) -> RefreshAttempt:
+        """Record that another refresh was published first."""
+        return self.context.store.update_attempt(
+            attempt_id, status=AttemptStatus.SUPERSEDED, error=None
+        )
 
     def carry_out(self, plan: RefreshPlan, *, on_step: Callable[[str], None] | None = None) -> None:
         """Run the steps after the plan; ``on_step`` is called with each step's name first.

@@ -9,7 +9,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from spark_jobs.gold.refresh.again import stage_on_newest
+from spark_jobs.gold.base.errors import BaseMovedError
+from spark_jobs.gold.refresh.again import publish_on_newest, stage_on_newest
 from spark_jobs.gold.refresh.steps import Refresher
 from spark_jobs.graph.manifest import Manifest
 from spark_jobs.quality.errors import GateBlockedError
@@ -40,9 +41,9 @@ def main(arguments: Sequence[str]) -> None:
             return
         try:
             refresher.audit(newest)
-        except GateBlockedError:
+        except (BaseMovedError, GateBlockedError):
             return
-        refresher.publish_on_newest(newest)
+        publish_on_newest(refresher, newest)
 
 
 if __name__ == "__main__":

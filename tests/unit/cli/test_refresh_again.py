@@ -13,6 +13,9 @@ from spark_jobs.cli.refresh import TRIES, ViewResult, _refresh_one
 from spark_jobs.errors import LakehouseError
 from spark_jobs.gold.base.errors import BaseMovedError, ViewUnknownError
 from spark_jobs.gold.refresh.steps import Refresher
+from spark_jobs.state.attempts import AttemptStatus
+
+REASON = SimpleNamespace(code="INPUT_CHANGED")
 
 
 @dataclass
@@ -24,14 +27,17 @@ class Beaten:
 
     def plan(self, view: str, *, tick: str, **_: Any) -> SimpleNamespace:
         self.ticks.append(tick)
-        return SimpleNamespace(view=view, tick=tick, reason=SimpleNamespace(code="INPUT_CHANGED"))
+        return SimpleNamespace(view=view, tick=tick, attempt_id=tick, reason=REASON)
 
     def carry_out(self, plan: SimpleNamespace, **_: Any) -> None:
         if len(self.ticks) <= self.times:
             raise BaseMovedError(plan.view, "it was staged for version 2")
 
     def outcome(self, plan: SimpleNamespace, **_: Any) -> SimpleNamespace:
-        return SimpleNamespace(plan=plan)
+        return SimpleNamespace(plan=plan, status=AttemptStatus.PUBLISHED)
+
+    def supersede(self, attempt_id: str) -> None:
+        assert attempt_id == self.ticks[-1]
 
 
 def refreshed(refresher: Any, *, tries: int = TRIES) -> ViewResult:

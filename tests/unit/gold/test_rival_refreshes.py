@@ -9,22 +9,32 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from threading import Thread
+from types import ModuleType
 
 import pytest
 from deltalake import DeltaTable
+from rich.progress import Progress
 
-from spark_jobs.gold.base.errors import BaseMovedError, QueryFailedError, RecomputeStoppedError
+from spark_jobs.cli.refresh import _refresh_one
+from spark_jobs.gold.base.context import GoldContext
+from spark_jobs.gold.base.errors import (
+    AttemptStateError,
+    BaseMovedError,
+    QueryFailedError,
+    RecomputeStoppedError,
+)
 from spark_jobs.gold.base.freshness import Freshness, view_status
 from spark_jobs.gold.base.publications import Publication
 from spark_jobs.gold.recover.recompute import Recomputer
 from spark_jobs.gold.recover.replay import Replayer
 from spark_jobs.gold.recover.rollback import Rollbacker
-from spark_jobs.gold.refresh import publishing
-from spark_jobs.gold.refresh.again import stage_on_newest
+from spark_jobs.gold.refresh import auditing, publishing, staging
+from spark_jobs.gold.refresh.again import publish_on_newest, stage_on_newest
 from spark_jobs.gold.refresh.ledger import past_refreshes
 from spark_jobs.planning.decision import ReasonCode
 from spark_jobs.planning.recompute import Recompute
 from spark_jobs.planning.request import Why, replay_request
+from spark_jobs.planning.work import WorkItem
 from spark_jobs.state.attempts import AttemptStatus
 from spark_jobs.state.pinned_views import PinnedView
 from spark_jobs.state.replays import ReplayRecord, ReplayStatus, ReplayView, ViewProgress
@@ -66,7 +76,7 @@ def test_a_result_of_another_definition_is_computed_again_and_published(project:
         earlier.audit(attempt)
     project.define(OTHER)
     with project.opened() as later:
-        assert later.publish_on_newest(attempt).changed
+        assert publish_on_newest(later, attempt).changed
         assert later.explain("v").reason.code is ReasonCode.NO_UPSTREAM_CHANGE
     assert project.rows() == [(1, 20), (2, 40)]
 
@@ -341,6 +351,76 @@ def test_the_seconds_of_a_repeated_step_add_up_and_a_resumed_one_is_no_sample(
         for step in (refresher.stage, refresher.stage, refresher.audit, refresher.publish):
             step(attempt)
         assert past_refreshes(refresher.context, "v") == samples
+
+
+@pytest.mark.parametrize(("where", "step"), [(staging, "staged_once"), (auditing, "audit")])
+def test_a_refresh_whose_files_a_newer_one_removes_is_planned_again(
+    project: Project, monkeypatch: pytest.MonkeyPatch, where: ModuleType, step: str
+) -> None:
+    with project.opened() as refresher:
+        real: Callable[..., object] = getattr(where, step)
+
+        def overtaken(context: GoldContext, work: WorkItem) -> object:
+            monkeypatch.setattr(where, step, real)
+            project.append("a", k=[3], x=[30])
+            project.refresh()
+            staging.discard(context, work)
+            if step == "audit":
+                return real(context, work)
+            raise QueryFailedError("v", "[FAILED_READ_FILE.FILE_NOT_EXIST]")
+
+        monkeypatch.setattr(where, step, overtaken)
+        assert refresher.run("v", tick="t").plan.skips
+        found = refresher.context.store.attempts("v", tick="t")
+        wanted = [AttemptStatus.SKIPPED, AttemptStatus.SUPERSEDED]
+        assert [(one.status, one.error) for one in found] == [(one, None) for one in wanted]
+    assert project.rows() == [(1, 10), (2, 20), (3, 30)]
+
+
+def test_the_command_refreshes_again_on_top_of_a_newer_publication_of_older_input(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = auditing.audit
+    with project.opened() as rival, project.opened() as refresher:
+        rival.plan("v", tick="pinned")
+        project.append("a", k=[3], x=[30])
+
+        def overtaken(context: GoldContext, work: WorkItem) -> object:
+            monkeypatch.setattr(auditing, "audit", real)
+            assert rival.run("v", tick="pinned", force=True).status is AttemptStatus.PUBLISHED
+            return real(context, work)
+
+        monkeypatch.setattr(auditing, "audit", overtaken)
+        done = _refresh_one(
+            refresher,
+            "v",
+            "t",
+            progress=Progress(disable=True),
+            force=False,
+            let_pass=None,
+            asked_by="ann",
+            tries=2,
+        )
+    assert (done.status, done.error) == ("published", None)
+    assert project.rows() == [(1, 10), (2, 20), (3, 30)]
+
+
+def test_a_step_that_fails_without_a_newer_publication_is_a_failure(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with project.opened() as refresher:
+        attempt = refresher.plan("v", tick="t").attempt_id
+        with pytest.raises(AttemptStateError, match="not staged"):
+            refresher.audit(attempt)
+        refresher.stage(attempt)
+
+        def fails(*_: object) -> object:
+            raise QueryFailedError("v", "[FAILED_READ_FILE.FILE_NOT_EXIST]")
+
+        monkeypatch.setattr(auditing, "audit", fails)
+        with pytest.raises(QueryFailedError):
+            refresher.audit(attempt)
+        assert refresher.context.store.attempt(attempt).status is AttemptStatus.FAILED
 
 
 @pytest.mark.parametrize("live", [False, True])
