@@ -20,7 +20,6 @@ from spark_jobs.graph.checks import check_functions, check_output, check_tables
 from spark_jobs.graph.columns_read import read_of_tables
 from spark_jobs.graph.contracts import check_typed
 from spark_jobs.graph.described import described
-from spark_jobs.graph.dialect import to_sql
 from spark_jobs.graph.errors import (
     ForbiddenInputError,
     KeyNotInOutputError,
@@ -28,7 +27,7 @@ from spark_jobs.graph.errors import (
     StrictNotIncrementalError,
 )
 from spark_jobs.graph.functions import NONDETERMINISTIC, called_name, reads_clock
-from spark_jobs.graph.maintenance.describe import maintenance_of
+from spark_jobs.graph.maintained_query import maintained_query
 from spark_jobs.graph.manifest import GoldEntry, Parts, SourceEntry
 from spark_jobs.graph.parsing import SqlText
 from spark_jobs.graph.parts import parts_of
@@ -108,13 +107,12 @@ def compile_gold(
     problems += check_layout(header, columns, definition.places, subject)
     partitions = layout_columns(header, "partition_by", columns)
     inputs = inputs_of(tree)
-    canonical = canonical_query(tree, resolved.tree)
-    query = to_sql(canonical)
     types = {
         str(table): {name.lower(): kind for name, kind in schemas.get(table, {}).items()}
         for table in inputs
     }
-    maintenance, obstacle = maintenance_of(query, keys=keys, types=types)
+    found = maintained_query(canonical_query(tree, resolved.tree), types=types, keys=keys)
+    query, maintenance, obstacle = found.text, found.maintenance, found.obstacle
     if obstacle is not None and header.strategy is Strategy.STRICT:
         problems.append(
             StrictNotIncrementalError(
@@ -148,9 +146,10 @@ def compile_gold(
         maintenance=maintenance,
         sql=definition.sql,
         query=query,
+        breaks_ties=found.breaks_ties,
         inputs=tuple(str(table) for table in inputs),
         columns=columns,
-        fingerprint=fingerprint_of(without_aliases(canonical), known, *more),
+        fingerprint=fingerprint_of(without_aliases(found.tree), known, *more),
         parts=_parts(query, known, more) if maintenance.key else None,
         deterministic=True,
         reads_clock=reads_clock(tree),

@@ -283,6 +283,9 @@ class GoldEntry(_Entry):
     sql: str
     # The same in canonical, qualified Spark SQL; tables are written layer.name.
     query: str
+    # Whether ``query`` adds columns to an ORDER BY that may leave ties: then each computation uses
+    # it, so that all of them choose the same rows.
+    breaks_ties: bool = False
     inputs: tuple[str, ...]
     columns: tuple[Column, ...]
     fingerprint: str

@@ -12,9 +12,10 @@ from sqlglot import exp
 
 from spark_jobs.graph.canonical import canonical_query
 from spark_jobs.graph.clock import freeze_clock
-from spark_jobs.graph.dialect import parse, to_sql
+from spark_jobs.graph.dialect import parse
 from spark_jobs.graph.functions import reads_clock
 from spark_jobs.graph.last_step import DeleteInsert
+from spark_jobs.graph.maintained_query import MaintainedQuery, maintained_query
 from spark_jobs.graph.maintenance.delta import StateRead, StateUpdate
 from spark_jobs.graph.maintenance.program import Program, derive
 from spark_jobs.graph.maintenance.query import build
@@ -62,11 +63,16 @@ class InDuckDb:
 
 def canonical(sql: str) -> str:
     """A query in the form of the compiled project."""
+    return compiled(sql, TYPES).text
+
+
+def compiled(sql: str, types: Mapping[str, Types]) -> MaintainedQuery:
+    """A query as a project compiles it."""
     tree = parse(sql)
     schemas = {TableName.parse(table): dict(columns) for table, columns in TYPES.items()}
     resolved = resolve(tree, schemas, SqlText("query", sql), "query")  # type: ignore[arg-type]
     assert not resolved.problems, (sql, resolved.problems)
-    return to_sql(canonical_query(tree, resolved.tree))  # type: ignore[arg-type]
+    return maintained_query(canonical_query(tree, resolved.tree), types=types)  # type: ignore[arg-type]
 
 
 def content_of(query: str, when: When, clock: datetime = NOON) -> exp.Expr:
@@ -106,7 +112,8 @@ class Maintained:
 
     def __post_init__(self) -> None:
         self.engine.forget()
-        self.query = canonical(self.sql)
+        found = compiled(self.sql, self.types)
+        self.query, self.breaks_ties = found.text, found.breaks_ties
         tree = parse(self.query)
         self.tables = sorted({f"{t.db}.{t.name}" for t in tree.find_all(exp.Table) if t.db})
         self.reads_clock = reads_clock(tree)
@@ -161,11 +168,17 @@ class Maintained:
         self.content, self.clock = content, clock
         return Counter({row: n for row, n in maintained.items() if n}), self._publish(clock)
 
+    def compact(self, maintained: Multiset) -> None:
+        """Go on from a maintained result, over tables whose rows are in another order."""
+        self._published = maintained
+        self.content = {table: list(rows)[::-1] for table, rows in self.content.items()}
+
     def computed(self, clock: datetime) -> exp.Expr:
         """The view's query over the tables after the change."""
         key = clock if self.reads_clock else None
         if key not in self._contents:
-            self._contents[key] = content_of(self.sql, When.NEW, clock)
+            text = self.query if self.breaks_ties else self.sql
+            self._contents[key] = content_of(text, When.NEW, clock)
         return self._contents[key]
 
     def _publish(self, clock: datetime) -> Multiset:

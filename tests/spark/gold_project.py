@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,8 +14,8 @@ from sqlglot import exp
 from spark_jobs.gold.refresh.steps import Outcome, Refresher
 from spark_jobs.gold.verify.published import Verification, verify
 from spark_jobs.graph.canonical import canonical_query
-from spark_jobs.graph.dialect import parse, to_sql
-from spark_jobs.graph.maintenance.describe import maintenance_of
+from spark_jobs.graph.dialect import parse
+from spark_jobs.graph.maintained_query import MaintainedQuery, maintained_query
 from spark_jobs.graph.manifest import Column, GoldEntry, Manifest
 from spark_jobs.graph.parsing import SqlText
 from spark_jobs.graph.parts import parts_of
@@ -58,9 +58,10 @@ class GoldProject:
         policy: str = "bulk",
     ) -> None:
         """Declare a view, or replace one; a maintained one follows changes where it can."""
-        canonical = self.canonical(query, inputs) if maintained else query
         types = self.types(inputs) if maintained else {}
-        maintenance = maintenance_of(canonical, types=types)[0] if maintained else None
+        found = self.compiled(query, types) if maintained else None
+        canonical = query if found is None else found.text
+        maintenance = None if found is None else found.maintenance
         entry = GoldEntry(
             name=name,
             description="A view.",
@@ -70,6 +71,7 @@ class GoldProject:
             strategy="incremental" if maintained else "auto",
             sql=query,
             query=canonical,
+            breaks_ties=found is not None and found.breaks_ties,
             maintenance=maintenance,
             parts=parts_of(canonical, types) if maintenance and maintenance.key else None,
             inputs=tuple(inputs),
@@ -100,15 +102,16 @@ class GoldProject:
 
     def canonical(self, query: str, inputs: Sequence[str]) -> str:
         """The query as the compiled project would hold it."""
+        return self.compiled(query, self.types(inputs)).text
+
+    def compiled(self, query: str, types: Mapping[str, Mapping[str, str]]) -> MaintainedQuery:
+        """A query over tables with columns of these types, as a project compiles it."""
         tree = parse(query)
         assert isinstance(tree, exp.Query)
-        schemas = {
-            TableName.parse(one): {c.name: c.type for c in log.schema(self.location(one))}
-            for one in inputs
-        }
+        schemas = {TableName.parse(one): columns for one, columns in types.items()}
         resolved = resolve(tree, schemas, SqlText("query", query), "query")
         assert not resolved.problems, resolved.problems
-        return to_sql(canonical_query(tree, resolved.tree))
+        return maintained_query(canonical_query(tree, resolved.tree), types=types)
 
     @property
     def refresher(self) -> Refresher:

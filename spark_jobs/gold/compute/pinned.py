@@ -28,7 +28,7 @@ def pinned_sql(
     clock: datetime,
     names: Mapping[str, Relation] | None = None,
 ) -> str:
-    """The SQL that Spark runs: the author's text, not the canonical form.
+    """The SQL that Spark runs: the author's text, or the canonical form if that breaks ties.
 
     Args:
         context: gives the tables' locations.
@@ -42,7 +42,8 @@ def pinned_sql(
         str(table): delta_relation(context.locations.of(table), version.version)
         for table, version in vector
     }
-    return pin_tables(freeze_clock(entry.sql, clock), relations)
+    text = entry.query if entry.breaks_ties else entry.sql
+    return pin_tables(freeze_clock(text, clock), relations)
 
 
 def check_inputs(context: GoldContext, view: str, vector: VersionVector) -> None:

@@ -36,6 +36,9 @@ from spark_jobs.graph.maintenance.ties import undecided_order
 from spark_jobs.graph.maintenance.unique import Uniqueness
 from spark_jobs.graph.manifest import Maintenance, MaintenanceStrategy, OperatorRule
 
+# What follows from ties, without and with tie breakers.
+_UNDECIDED = "so two correct results may differ"
+_DECIDED = "and the other columns decide between them"
 _ADDED = re.compile(rf"(?<=\w)__\d+\b|\b{EAGER}\d+_")
 
 
@@ -215,19 +218,38 @@ def _operator(  # noqa: PLR0911 - one case for each operator
             return None
 
 
+def with_broken_ties(found: Maintenance, written: Maintenance) -> Maintenance:
+    """The maintenance of a query with tie breakers, with notes on the orders as they are written.
+
+    Args:
+        found: of the query with them.
+        written: of the query without them.
+    """
+    notes = [one.note for one in written.operators]
+    if len(notes) != len(found.operators):
+        return found
+    operators = tuple(
+        one
+        if one.note or not note
+        else one.model_copy(update={"note": note.replace(_UNDECIDED, _DECIDED)})
+        for one, note in zip(found.operators, notes, strict=True)
+    )
+    return found.model_copy(update={"operators": operators})
+
+
 def _ties(node: Node, unique: Uniqueness) -> str | None:
     order = undecided_order(node, unique)
     if order is None:
         return None
     if not order:
         return (
-            "it selects rows by position without ORDER BY, so two correct results may differ; "
+            f"it selects rows by position without ORDER BY, {_UNDECIDED}; "
             "add an ORDER BY with a unique key"
         )
-    return (
-        f"ORDER BY {', '.join(map(_text, order))} may leave ties, so two correct results may "
-        "differ; add columns of a unique key at its end"
-    )
+    terms = ", ".join(map(_text, order))
+    if isinstance(node, Aggregate):
+        return f"{terms} may be the same for several rows, {_UNDECIDED}; add a unique key to it"
+    return f"ORDER BY {terms} may leave ties, {_UNDECIDED}; add columns of a unique key at its end"
 
 
 def _text(expression: exp.Expr) -> str:

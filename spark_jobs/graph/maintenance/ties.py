@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from sqlglot import exp
 
-from spark_jobs.graph.maintenance.algebra import Node, TopK, Window
+from spark_jobs.graph.maintenance.algebra import Aggregate, Node, TopK, Window
 from spark_jobs.graph.maintenance.unique import Uniqueness
 
 # Tied rows get the same value of these functions.
@@ -35,6 +35,9 @@ def undecided_order(node: Node, proofs: Uniqueness) -> tuple[exp.Expr, ...] | No
         case Window():
             within = _columns(node.partition)
             found = [(order, within) for order in _orders(node)]
+        case Aggregate():
+            within = _columns(value for _, value in node.keys)
+            found = [(order, within) for order in _extremes(node)]
         case _:
             return None
     child = node.child
@@ -42,7 +45,7 @@ def undecided_order(node: Node, proofs: Uniqueness) -> tuple[exp.Expr, ...] | No
         (
             order
             for order, within in found
-            if not proofs.distinguishes_rows(child, within | _columns(one.this for one in order))
+            if not proofs.distinguishes_rows(child, within | _columns(map(_value, order)))
         ),
         None,
     )
@@ -53,6 +56,13 @@ def _orders(node: Window) -> Iterator[tuple[exp.Expr, ...]]:
         order = function.args.get("order")
         if _by_place(function):
             yield tuple(order.expressions) if order is not None else ()
+
+
+def _extremes(node: Aggregate) -> Iterator[tuple[exp.Expr, ...]]:
+    """The orders by which an aggregate takes the value of one row."""
+    for _, call in node.aggregates:
+        for one in call.find_all(exp.ArgMax, exp.ArgMin):
+            yield (one.expression,)
 
 
 def _by_place(function: exp.Expr) -> bool:
@@ -66,6 +76,11 @@ def _by_place(function: exp.Expr) -> bool:
     rows = frame is not None and frame.args.get("kind") == "ROWS"
     whole = frame is not None and frame.args.get("start") == frame.args.get("end") == "UNBOUNDED"
     return (rows and not whole) or isinstance(call, _BY_PLACE)
+
+
+def _value(term: exp.Expr) -> exp.Expr:
+    """What a term of an order sorts by."""
+    return term.this if isinstance(term, exp.Ordered) else term
 
 
 def _columns(expressions: Iterable[exp.Expr]) -> frozenset[str]:
