@@ -37,6 +37,8 @@ def with_tie_breakers(canonical: exp.Query) -> exp.Query:
             _complete_windows(scope, scope.expression)
     for call in list(found.find_all(exp.ArgMax, exp.ArgMin)):
         _complete_extreme(call)
+    for joined in list(found.find_all(exp.GroupConcat)):
+        _complete_list(joined)
     for query in list(found.find_all(exp.Query)):
         if query.args.get("limit") or query.args.get("offset"):
             _complete_limit(query)
@@ -123,6 +125,15 @@ def _complete_extreme(call: exp.Expr) -> None:
     # A row whose y is NULL does not count.
     missing = exp.Is(this=by.copy(), expression=exp.null())
     call.set("expression", exp.func("IF", missing, exp.null(), both))
+
+
+def _complete_list(call: exp.GroupConcat) -> None:
+    """LISTAGG(x) WITHIN GROUP (ORDER BY y) by y, and then by x."""
+    order = call.this
+    if not isinstance(order, exp.Order) or isinstance(order.this, exp.Distinct):
+        return
+    if order.this not in set(_values(order.expressions)) and _has_order(order.this):
+        order.append("expressions", _term(order.this.copy()))
 
 
 def _complete_limit(query: exp.Query) -> None:

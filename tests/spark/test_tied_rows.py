@@ -18,6 +18,9 @@ VIEWS = {
     "greatest": "SELECT r.state, COUNT(*) AS orders FROM (SELECT o.order_id, "
     "MAX_BY(o.state, o.day) AS state FROM silver.states AS o GROUP BY o.order_id) AS r "
     "GROUP BY r.state",
+    "lists": "SELECT r.states, COUNT(*) AS orders FROM (SELECT o.order_id, LISTAGG(o.state, ',') "
+    "WITHIN GROUP (ORDER BY o.day DESC) AS states FROM silver.states AS o GROUP BY o.order_id) "
+    "AS r GROUP BY r.states",
     "last": "SELECT o.place, o.order_id FROM silver.states AS o "
     f"QUALIFY ROW_NUMBER() OVER {LAST} = 1",
     "first": "SELECT r.state, COUNT(*) AS orders FROM (SELECT o.state FROM silver.states AS o "
@@ -49,4 +52,5 @@ def test_a_change_after_the_rows_were_moved_finds_the_row_that_was_chosen(
             gold.refresh(view, tick)
             gold.assert_right(view)
     assert gold.rows("counted") == gold.rows("greatest") == [("void", 1), ("x", 1)]
+    assert gold.rows("lists") == [("void,open,paid", 1), ("x,back,sent", 1)]
     assert gold.rows("last") == [(1, 1), (2, 2)]

@@ -59,10 +59,15 @@ def _orders(node: Window) -> Iterator[tuple[exp.Expr, ...]]:
 
 
 def _extremes(node: Aggregate) -> Iterator[tuple[exp.Expr, ...]]:
-    """The orders by which an aggregate takes the value of one row."""
+    """The orders by which an aggregate takes the value of one row, or puts values together."""
     for _, call in node.aggregates:
         for one in call.find_all(exp.ArgMax, exp.ArgMin):
             yield (one.expression,)
+        for one in call.find_all(exp.GroupConcat):
+            order = one.this
+            # Equal values may come in any order, and DISTINCT allows no other order than theirs.
+            if isinstance(order, exp.Order) and order.this not in map(_value, order.expressions):
+                yield tuple(order.expressions)
 
 
 def _by_place(function: exp.Expr) -> bool:

@@ -108,6 +108,13 @@ def test_the_greatest_of_tied_values_is_taken() -> None:
     assert "MAX_BY(a.x, IF(a.y IS NULL, NULL, STRUCT(a.y, a.x)))" in completed
 
 
+def test_a_list_of_values_ends_its_order_with_them() -> None:
+    call = f"LISTAGG(a.x, ',') WITHIN GROUP (ORDER BY a.y{{}}) AS x {A}"
+    written, completed = (canonical(f"SELECT {call.format(more)}") for more in ("", ", a.x"))
+    assert to_sql(with_tie_breakers(written)) == to_sql(completed)
+    assert to_sql(with_tie_breakers(completed)) == to_sql(completed)
+
+
 @pytest.mark.parametrize(
     "query",
     [
@@ -118,6 +125,7 @@ def test_the_greatest_of_tied_values_is_taken() -> None:
         f"SELECT a.x AS x, FIRST_VALUE(a.x) IGNORE NULLS OVER (ORDER BY a.y) AS p {A}",
         f"SELECT a.x AS x, NTH_VALUE(a.x, 2) OVER (ORDER BY a.y) AS p {A}",
         f"SELECT MAX_BY(a.m, a.y) AS m {A}",
+        f"SELECT LISTAGG(DISTINCT a.x) WITHIN GROUP (ORDER BY a.x) AS x {A}",
         f"SELECT a.x AS x, a.y AS y {A} ORDER BY a.y",
         f"SELECT COUNT(*) AS n, ROW_NUMBER() OVER (ORDER BY COUNT(*)) AS p {A}",
     ],

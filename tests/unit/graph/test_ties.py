@@ -56,6 +56,22 @@ def test_an_order_without_a_unique_end_is_named(query: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("call", "order"),
+    [
+        ("MAX_BY(t.a, t.b)", "b"),
+        ("MIN_BY(t.a, t.b + 1) FILTER (WHERE t.c)", "b + 1"),
+        ("LISTAGG(t.a) WITHIN GROUP (ORDER BY t.b DESC)", "b DESC"),
+        ("MAX_BY(t.a, t.id)", None),
+        ("LISTAGG(t.a) WITHIN GROUP (ORDER BY t.b, t.a)", None),
+        ("LISTAGG(DISTINCT t.a) WITHIN GROUP (ORDER BY t.a)", None),
+    ],
+)
+def test_an_aggregate_that_takes_one_of_several_rows_is_named(call: str, order: str | None) -> None:
+    found = notes(f"SELECT t.g AS g, {call} AS x {T} GROUP BY t.g")
+    assert [one.split(" may be the same")[0] for one in found] == ([order] if order else [])
+
+
+@pytest.mark.parametrize(
     "query",
     [
         f"SELECT t.id AS id, FIRST_VALUE(t.a) OVER (PARTITION BY t.g) AS w {T}",
