@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import sys
+from itertools import takewhile
 from pathlib import Path
 from typing import Annotated, Any, cast
 
@@ -11,7 +13,7 @@ from rich.console import Console
 from typer.core import TyperGroup
 
 from spark_jobs.cli.commands import Commands
-from spark_jobs.errors import LakehouseError
+from spark_jobs.errors import LakehouseError, ProblemsError
 from spark_jobs.settings import Settings, load_settings
 from spark_jobs.terminal.caller import report_error
 from spark_jobs.terminal.crash import (
@@ -126,3 +128,16 @@ def _report(error: Exception) -> int:
 def _show(error: LakehouseError) -> None:
     report_error(error)
     Console(stderr=True, highlight=False, soft_wrap=True).print(error.render(), markup=False)
+    if "--json" in takewhile(lambda word: word != "--", sys.argv[1:]):
+        _show_json(error)
+
+
+def _show_json(error: LakehouseError) -> None:
+    """Print an error for programs; a command that it ended has printed no JSON of its own."""
+    problems = error.problems if isinstance(error, ProblemsError) else [error]
+    answer = json.dumps({"problems": [problem.as_dict() for problem in problems]}, indent=2)
+    try:
+        typer.echo(answer)
+    except OSError:
+        # The reader has ended or the disk is full; the exit status is that of the error.
+        discard_output()

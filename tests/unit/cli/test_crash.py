@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import stat
@@ -156,6 +157,52 @@ def test_a_project_that_does_not_exist_is_a_mistake_in_the_command_line(
 
     assert result.exit_code == 2
     assert "no directory" in result.output
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "condition"),
+    [
+        (("status", "nothing", "--json"), 1, "VIEW_UNKNOWN"),
+        (("query", "--json", "SELECT 1"), 2, None),
+        (("status", "nothing"), 1, None),
+        (("query", "--format", "csv", "SELECT a FROM silver.nothing", "--", "--json"), 2, None),
+    ],
+)
+def test_with_json_an_error_is_json_on_the_output(
+    project: Path, words: tuple[str, ...], status: int, condition: str | None
+) -> None:
+    with started(project, *words) as process:
+        printed, said = process.communicate(timeout=60)
+    assert process.returncode == status, said
+    if condition is None:
+        assert printed == ""
+        return
+    (problem,) = json.loads(printed)["problems"]
+    assert problem["condition"] == condition
+    assert f"{problem['primary']} [{condition}]" in said
+
+
+def test_with_json_each_of_several_errors_is_a_problem(tmp_path: Path) -> None:
+    """They are those of ``validate --json``."""
+    wrong = {"sources/orders.yml": "formt: json\n", "sql/gold/best.sql": "SELECT 1"}
+    project = write_project(tmp_path / "wrong", wrong)
+    found = {}
+    for words in (("validate", "--no-spark"), ("plan",), ("graph",)):
+        with started(project, *words, "--json") as process:
+            printed, _ = process.communicate(timeout=60)
+        assert process.returncode == 1
+        found[words[0]] = json.loads(printed)["problems"]
+    assert len(found["validate"]) > 1
+    assert found["plan"] == found["graph"] == found["validate"]
+
+
+def test_with_json_an_unforeseen_error_is_json_too(project: Path) -> None:
+    (project / "state/manifest.json").mkdir(parents=True)
+    with started(project, "status", "--json") as process:
+        printed, _ = process.communicate(timeout=60)
+    assert process.returncode == INTERNAL_ERROR
+    (problem,) = json.loads(printed)["problems"]
+    assert problem["condition"] == "INTERNAL_ERROR"
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="not on this system")
