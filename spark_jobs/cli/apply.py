@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 
 from spark_jobs.cli.analysis import AskSparkFirst, ask_of, print_note
-from spark_jobs.cli.contracts import BreakContract
+from spark_jobs.cli.contracts import BreakContract, without_contracts
 from spark_jobs.cli.environments import EnvironmentName, apply_env
 from spark_jobs.settings import load_settings
 
@@ -41,6 +41,7 @@ def apply(
     from spark_jobs.terminal.steps import Steps
 
     if env is not None:
+        without_contracts(env, break_contract)
         apply_env(context, env, ask=ask_of(spark), yes=yes, as_json=as_json)
         return
     settings = load_settings(context.obj)

@@ -23,6 +23,17 @@ BreakContract = Annotated[
 ]
 
 
+def without_contracts(env: str, allowed: list[str] | None) -> None:
+    """Refuse the option for an environment, whose views nobody outside reads.
+
+    Raises:
+        BadParameter: the option was given.
+    """
+    if allowed:
+        problem = f"only a promotion breaks a contract: tidemark env promote {env} has the option"
+        raise typer.BadParameter(problem, param_hint="--break-contract")
+
+
 def contract_problems(
     settings: Settings, project: Manifest, allowed: list[str] | None
 ) -> list[LakehouseError]:

@@ -12,6 +12,7 @@ import typer
 from rich.console import Console
 
 from spark_jobs.cli.analysis import print_note
+from spark_jobs.cli.contracts import BreakContract
 from spark_jobs.settings import load_settings
 
 if TYPE_CHECKING:
@@ -128,6 +129,7 @@ def list_environments(context: typer.Context, as_json: _Json = False) -> None:
 def promote(
     context: typer.Context,
     name: _Name,
+    break_contract: BreakContract = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     as_json: _Json = False,
 ) -> None:
@@ -146,7 +148,9 @@ def promote(
     with ControlStore.open(settings.control_url) as store:
         known_environment(store, name)
         with only_apply(settings, store), only_writer(settings, name):
-            found = plan_promotion(store, known_environment(store, name))
+            found = plan_promotion(
+                store, known_environment(store, name), contract_breaks=break_contract or ()
+            )
             confirmed([f"publish gold.{view} from {name}" for view in found.left], yes=yes)
             refresher = Refresher(settings, found.planned.project, store)
             promoter = Promoter(refresher, found, asker())

@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 
 from spark_jobs.cli.analysis import AskSpark, ask_of, print_note
-from spark_jobs.cli.contracts import BreakContract
+from spark_jobs.cli.contracts import BreakContract, without_contracts
 from spark_jobs.cli.environments import EnvironmentName, plan_env
 from spark_jobs.settings import load_settings
 
@@ -33,6 +33,7 @@ def plan(
     from spark_jobs.storage.compiled import compiled
 
     if env is not None:
+        without_contracts(env, break_contract)
         if plan_env(context, env, ask=ask_of(spark), as_json=as_json):
             raise typer.Exit(CHANGES)
         return

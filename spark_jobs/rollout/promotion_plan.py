@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -43,12 +43,15 @@ class PlannedPromotion:
         }
 
 
-def plan_promotion(store: ControlStore, environment: Environment) -> PlannedPromotion:
+def plan_promotion(
+    store: ControlStore, environment: Environment, *, contract_breaks: Collection[str] = ()
+) -> PlannedPromotion:
     """Compare an environment with what runs.
 
     Args:
         store: the control database.
         environment: its stored record.
+        contract_breaks: views whose contract may be broken this once.
 
     Raises:
         PromotionRefusedError: it cannot be promoted in its current state.
@@ -76,7 +79,15 @@ def plan_promotion(store: ControlStore, environment: Environment) -> PlannedProm
     _check_unfinished(environment, running, tables)
     merged = with_views(running.manifest, stored, environment.views)
     today = datetime.now(UTC).date()
-    plan = plan_change(running, merged, running.settings, costs={}, existing={}, today=today)
+    plan = plan_change(
+        running,
+        merged,
+        running.settings,
+        costs={},
+        existing={},
+        contract_breaks=contract_breaks,
+        today=today,
+    )
     if plan.problems:
         raise ProblemsError(plan.problems)
     left = tuple(view for view, one in environment.views.items() if one.published is None)

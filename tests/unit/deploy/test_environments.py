@@ -29,6 +29,7 @@ from spark_jobs.rollout.environments import (
     plan_environment,
     surroundings_of,
 )
+from spark_jobs.rollout.promotion_plan import plan_promotion
 from spark_jobs.settings import Settings, load_settings
 from spark_jobs.state.deployments import Deployment, DeploymentStatus
 from spark_jobs.state.environments import Environment, EnvironmentStatus, ViewState
@@ -286,6 +287,36 @@ def test_production_moved_on(settings: Settings, store: ControlStore) -> None:
 def marked(settings: Settings, file: str, text: str) -> None:
     path = settings.project_dir / file
     path.write_text(path.read_text().replace("*/", f"{text}\n*/", 1))
+
+
+def test_a_contract_is_broken_by_the_promotion(
+    settings: Settings, store: ControlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not by the environment, which is the place to try such a change."""
+    monkeypatch.setenv("TIDEMARK_STATE_DIR", str(settings.state_dir))
+    promised = {
+        "sql/gold/plain.sql": PLAIN.replace("*/", "contract: strict\n*/", 1),
+        "sql/gold/reader.sql": READER.replace("p.amount", "p.order_id"),
+    }
+    for file, text in promised.items():
+        (settings.project_dir / file).write_text(text)
+    put_in_force(settings, store)
+    without = promised["sql/gold/plain.sql"].replace(", o.amount", "")
+    found = planned(settings, store, {"sql/gold/plain.sql": without})
+    assert found.problems == ()
+    environment = built(found.environment)
+
+    with pytest.raises(ProblemsError) as refused:
+        plan_promotion(store, environment)
+    assert [one.condition for one in refused.value.problems] == ["CONTRACT_BROKEN"]
+    planning = plan_promotion(store, environment, contract_breaks=["gold.plain"])
+    assert planning.left == ("plain",)
+
+    for verb in ("plan", "apply"):
+        words = ["--project", str(settings.project_dir), verb, "--env", "ana"]
+        done = CliRunner().invoke(app, [*words, "--break-contract", "gold.plain"])
+        assert done.exit_code == 2
+        assert "env promote ana" in done.output
 
 
 def test_marks_of_production_and_of_the_new_definition_count(
