@@ -147,7 +147,6 @@ def run_maintenance(
     if not logs:
         done.expired = list(expire_tables(project, names or places, dry_run=dry_run, now=now))
         if not dry_run:
-            done.copies = _delete_copies(project)
             done.clustered = list(cluster_tables(project, names or places.keys()))
     for name in names or sorted(places):
         for table, location in places[name]:
@@ -163,6 +162,8 @@ def run_maintenance(
         done.staged = list(_expire_staged(project, dry_run=dry_run, now=now))
         before = now - timedelta(days=maintenance.ledger_days)
         done.trimmed = project.store.trim(before=before, dry_run=dry_run)
+    # Last, because files that cannot be deleted end it.
+    done.copies = [] if logs or dry_run else _delete_copies(project)
     return done
 
 
@@ -263,7 +264,7 @@ def _expire_staged(project: OpenProject, *, dry_run: bool, now: datetime) -> Ite
     A refresh that was killed or failed while it wrote has left files without a commit.
     """
     from spark_jobs.storage import cleaning, log
-    from spark_jobs.storage.history import folders, remove_table
+    from spark_jobs.storage.history import discard_table, folders
     from spark_jobs.storage.lake import Lake
 
     lake = Lake(project.settings.lake)
@@ -277,6 +278,6 @@ def _expire_staged(project: OpenProject, *, dry_run: bool, now: datetime) -> Ite
                 continue
             stored = cleaning.stored_files(location)
             if not dry_run:
-                remove_table(location)
+                discard_table(location)
             freed = sum(stored.values())
             yield Cleaned(_below(lake.root, location), len(stored), len(stored), freed)

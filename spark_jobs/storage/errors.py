@@ -108,6 +108,20 @@ class TableMissingError(LakehouseError):
     hint = "Check the location, or create the table first."
 
 
+class FilesRemainError(LakehouseError):
+    """Files of a table that is to be deleted cannot be deleted."""
+
+    condition = "FILES_REMAIN"
+    location_of_table: str
+    problem: str
+    primary = "files of the table at {location_of_table!r} cannot be deleted"
+    detail = "{problem}."
+    hint = (
+        "Run the command again as the account that owns the lake, or give this one the right to "
+        "write there. The table is still known."
+    )
+
+
 class TableMovedError(LakehouseError):
     """Another writer committed to a table between a read and a write."""
 

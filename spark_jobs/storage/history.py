@@ -8,6 +8,7 @@ import shutil
 import string
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from pyarrow.fs import FileSelector, FileType, PyFileSystem
 
 from spark_jobs.errors import LakehouseError
 from spark_jobs.storage import log
+from spark_jobs.storage.errors import FilesRemainError
 from spark_jobs.storage.lake import plain_location, remote_location
 from spark_jobs.storage.rights import usual_rights
 
@@ -312,14 +314,31 @@ def vacuum(location: str, *, days: float) -> None:
 
 
 def remove_table(location: str) -> None:
-    """Delete a table's files; a missing table is ignored."""
+    """Delete a table's files; a missing table is ignored.
+
+    Raises:
+        FilesRemainError: some of them cannot be deleted; all others are.
+    """
     if remote_location(location):
         files = PyFileSystem(DeltaStorageHandler(location))
         for one in files.get_file_info(FileSelector("", recursive=True, allow_not_found=True)):
             if one.type is FileType.File:
                 files.delete_file(one.path)
-    else:
-        shutil.rmtree(plain_location(location), ignore_errors=True)
+        return
+    path = plain_location(location)
+    shutil.rmtree(path, ignore_errors=True)
+    try:
+        shutil.rmtree(path)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise FilesRemainError(location, f"{error.filename}: {error.strerror or error}") from error
+
+
+def discard_table(location: str) -> None:
+    """Delete a helper table that nobody reads any more, as far as possible now."""
+    with suppress(FilesRemainError):
+        remove_table(location)
 
 
 def _touches_rows(action: Mapping[str, Any]) -> bool:

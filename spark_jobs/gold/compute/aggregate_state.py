@@ -15,7 +15,7 @@ from spark_jobs.planning.work import WorkItem
 from spark_jobs.storage import log, policy, writer
 from spark_jobs.storage.cleaning import remove_files
 from spark_jobs.storage.delta import SHORT_LOG
-from spark_jobs.storage.history import folders, remove_table, vacuum
+from spark_jobs.storage.history import discard_table, folders, vacuum
 from spark_jobs.storage.log_files import past_entries
 from spark_jobs.storage.policy import Place
 from spark_jobs.storage.rows import Rows
@@ -71,7 +71,7 @@ def sweep_groups(context: GoldContext, view: str) -> None:
     definition = context.lake.states(view, context.entry(view).fingerprint)
     for name in folders(context.lake.states(view)):
         if not definition.endswith(f"/{name}"):
-            remove_table(f"{context.lake.states(view)}/{name}")
+            discard_table(f"{context.lake.states(view)}/{name}")
     for number in folders(definition):
         current = log.table_version(f"{definition}/{number}")
         if current is not None and current.version % _VERSIONS_BETWEEN_SWEEPS == 0:

@@ -20,6 +20,7 @@ from spark_jobs.state.environments import (
 from spark_jobs.state.failpoints import failpoint
 from spark_jobs.state.store import ControlStore
 from spark_jobs.storage import log
+from spark_jobs.storage.cleaning import last_written
 from spark_jobs.storage.history import remove_table
 from spark_jobs.storage.lake import Lake
 
@@ -71,30 +72,40 @@ def delete_expired_copies(
     times = {table: at for table, place in expiring.items() if (at := _expired_at(place))}
     found: list[str] = []
     for known in store.environments() if times else ():
-        if not _outlived(known, times):
+        if not _outlived(settings, known, times):
             continue
         with suppress(EnvironmentBusyError), only_writer(settings, known.name):
             environment = store.environment(known.name)
             if environment is not None:
-                views = _outlived(environment, times)
+                views = _outlived(settings, environment, times)
                 why = "some of its rows have expired"
                 found += delete_views(settings, store, environment, views, why=why)
     return found
 
 
-def _outlived(environment: Environment, times: Mapping[str, datetime]) -> frozenset[str]:
+def _outlived(
+    settings: Settings, environment: Environment, times: Mapping[str, datetime]
+) -> frozenset[str]:
     """The views that were built before a table's rows expired, and the views that read those."""
     older = {
         f"gold.{view}"
         for table, at in times.items()
         for view in reading(environment, {table})
         if _built_before(environment.views[view], at)
+        and (environment.views[view].there or _remains(settings, environment, view))
     }
     return reading(environment, older) if older else frozenset()
 
 
 def _built_before(view: EnvironmentView, at: datetime) -> bool:
-    return view.there and view.clock is not None and datetime.fromisoformat(view.clock) <= at
+    return view.clock is not None and datetime.fromisoformat(view.clock) <= at
+
+
+def _remains(settings: Settings, environment: Environment, view: str) -> bool:
+    """Whether a deletion was killed or failed before all files were gone."""
+    location = Lake(settings.lake).environment(environment.name, view)
+    deleted = environment.views[view].state is ViewState.DELETED
+    return deleted and last_written(location) is not None
 
 
 def _expired_at(location: str) -> datetime | None:

@@ -34,7 +34,7 @@ from spark_jobs.state.failpoints import failpoint
 from spark_jobs.storage import log, policy, reader, writer
 from spark_jobs.storage.columns import same_row
 from spark_jobs.storage.delta import Txn
-from spark_jobs.storage.history import remove_table
+from spark_jobs.storage.history import discard_table
 from spark_jobs.storage.rows import RowChange, Rows, rows_here
 
 if TYPE_CHECKING:
@@ -211,7 +211,7 @@ def staged_rows_changed(context: GoldContext, staged: StagedResult, step: RowSte
 
 def discard(context: GoldContext, work: WorkItem | RefreshAttempt) -> None:
     """Delete an attempt's staged table."""
-    remove_table(staged_at(context, work))
+    discard_table(staged_at(context, work))
 
 
 def _write(context: GoldContext, work: WorkItem, computation: Computation, location: str) -> None:

@@ -32,7 +32,7 @@ from spark_jobs.state.batches import SilverBatch, SilverTotals
 from spark_jobs.state.failpoints import failpoint
 from spark_jobs.storage import writer
 from spark_jobs.storage.delta import Txn
-from spark_jobs.storage.history import remove_table
+from spark_jobs.storage.history import discard_table, remove_table
 from spark_jobs.storage.log import existing_table, table_version
 from spark_jobs.storage.reader import read
 from spark_jobs.storage.rows import RowChange, Rows
@@ -152,7 +152,7 @@ class Rebuilder:
             failpoint("rebuild.built")
             yield shadow
         finally:
-            remove_table(self.folder)
+            discard_table(self.folder)
 
     def _check(self, shadow: ShadowTable) -> None:
         if table_version(self.tables.releases) != shadow.decided:

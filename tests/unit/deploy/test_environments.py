@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from collections.abc import Iterator
 from contextlib import nullcontext
@@ -21,11 +22,14 @@ from spark_jobs.deploy.environment_errors import (
 from spark_jobs.deploy.environments import checked_name, hidden_columns, moved, reading
 from spark_jobs.deploy.errors import NotConfirmedError, NothingAppliedError
 from spark_jobs.errors import ProblemsError
+from spark_jobs.gold.environment import copies
+from spark_jobs.gold.environment.copies import delete_copies, delete_expired_copies
 from spark_jobs.gold.environment.surroundings import known_environment, only_writer
 from spark_jobs.graph.manifest import Manifest
 from spark_jobs.rollout.environments import (
     PlannedEnvironment,
     apply_environment,
+    drop_environment,
     plan_environment,
     surroundings_of,
 )
@@ -34,6 +38,8 @@ from spark_jobs.settings import Settings, load_settings
 from spark_jobs.state.deployments import Deployment, DeploymentStatus
 from spark_jobs.state.environments import Environment, EnvironmentStatus, ViewState
 from spark_jobs.state.store import ControlStore
+from spark_jobs.state.types import utc_now
+from spark_jobs.storage.errors import FilesRemainError
 from spark_jobs.storage.lake import Lake
 from tests.compiling import compiled_files
 from tests.golden.declaration_cases import RIGHT, write_project
@@ -206,6 +212,37 @@ def test_a_killed_removal_leaves_no_table_without_a_record(
     apply_environment(surroundings_of(settings, store, again), again, watch=lambda _: nullcontext())
     assert not table.exists()
     assert known_environment(store, "ana").views == {}
+
+
+def test_an_environment_whose_files_stay_is_still_known(
+    settings: Settings, store: ControlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_in_force(settings, store)
+    first = planned(settings, store, {"sql/gold/plain.sql": CHANGED})
+    store.save_environment(built(first.environment))
+    table = Path(Lake(settings.lake).environment("ana", "plain"))
+    table.mkdir(parents=True)
+    (table / "part-0.parquet").touch()
+
+    def refused(*_: object, **__: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", "part-0.parquet")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("os.unlink", refused)
+        with pytest.raises(FilesRemainError):
+            delete_copies(settings, store, {"silver.orders"}, why="forgotten")
+        # The maintenance of expired rows, and its next run.
+        monkeypatch.setattr(copies, "_expired_at", lambda _: utc_now())
+        for _ in range(2):
+            with pytest.raises(FilesRemainError):
+                delete_expired_copies(settings, store, {"silver.orders": "any"})
+        with pytest.raises(FilesRemainError):
+            drop_environment(settings, store, known_environment(store, "ana"))
+    assert known_environment(store, "ana").status is EnvironmentStatus.DROPPING
+    # Forgetting finds it again.
+    assert delete_copies(settings, store, {"silver.orders"}, why="forgotten")
+    assert not table.exists()
+    assert delete_expired_copies(settings, store, {"silver.orders": "any"}) == []
 
 
 def test_nothing_stands_of_an_environment_that_was_being_dropped(

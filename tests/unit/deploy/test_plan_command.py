@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 from pathlib import Path
@@ -22,6 +23,7 @@ from spark_jobs.settings import load_settings
 from spark_jobs.state.pinned_views import PinnedView
 from spark_jobs.state.store import ControlStore
 from spark_jobs.storage.compiled import deployment_of
+from spark_jobs.storage.errors import FilesRemainError
 from tests.unit.deploy.in_force import in_force, tidemark
 
 VIEW = """\
@@ -232,6 +234,29 @@ def test_a_removed_view_is_kept_until_it_is_dropped(project: Path) -> None:
     assert tidemark(project, "drop", "gold.spend", "--yes").exit_code == 0
     assert not table.exists()
     assert "gold.spend" not in tidemark(project, "plan").stdout
+
+
+def test_a_view_whose_files_stay_is_not_told_to_be_deleted(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in a lake that belongs to another account."""
+    in_force(project)
+    table = Path(load_settings(project).lake) / "gold" / "spend"
+    write_deltalake(table, pa.table({"user_id": [1]}))
+    (project / "sql/gold/spend.sql").unlink()
+    assert tidemark(project, "apply", "--yes").exit_code == 0
+
+    def refused(*_: object, **__: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", "part-0.parquet")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("os.unlink", refused)
+        done = tidemark(project, "drop", "gold.spend", "--yes")
+    assert isinstance(done.exception, FilesRemainError)
+    assert "is deleted" not in done.output
+    # It is still known, so the same command deletes it later.
+    assert tidemark(project, "drop", "gold.spend", "--yes").exit_code == 0
+    assert not table.exists()
 
 
 def test_rejected_lines_of_a_file_are_dropped_with_its_table(project: Path) -> None:
