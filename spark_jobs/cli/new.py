@@ -43,7 +43,8 @@ def silver(
     _checked("silver table", name)
     entry = _source(settings, of or name)
     columns = [column.name for column in entry.columns]
-    path = write_silver(settings.project_dir, name, source=entry.name, columns=columns)
+    source = _in_query(str(entry.table_name))
+    path = write_silver(settings.project_dir, name, source=source, columns=columns)
     _print_created(path)
 
 
@@ -63,7 +64,8 @@ def gold(
     _checked("gold view", name)
     table, columns = _readable(settings, of, name)
     time = next((one for one, kind in columns.items() if kind == "timestamp"), None)
-    _print_created(write_gold(settings.project_dir, name, source=table, time=time))
+    source = _in_query(table)
+    _print_created(write_gold(settings.project_dir, name, source=source, time=time))
     if of is None:
         typer.echo(f"It reads {table}; --from names another table.")
 
@@ -74,6 +76,18 @@ def _checked(kind: str, name: str) -> str:
     if not IDENTIFIER.fullmatch(name):
         raise FileNameError(kind, name)
     return name
+
+
+def _in_query(table: str) -> str:
+    """The name of a table in a query: in backticks if it is a keyword."""
+    from spark_jobs.graph.parsing import SqlText, parse_select
+
+    try:
+        parse_select(SqlText(table, f"SELECT\n  s.a\nFROM {table} AS s"))
+    except LakehouseError:
+        layer, _, name = table.partition(".")
+        return f"{layer}.`{name}`"
+    return table
 
 
 def _manifest(settings: Settings) -> Manifest:

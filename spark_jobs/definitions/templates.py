@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+import yaml
+
 from spark_jobs.definitions.errors import FileNameError
 from spark_jobs.errors import LocatedError, Location
 from spark_jobs.names import IDENTIFIER
@@ -13,7 +15,7 @@ _SOURCE = """\
 description: Events of {name}, one record each.
 owner: data
 format: json          # json | avro | debezium | delta
-topic: {name}
+topic: {topic}
 columns:
   event_id: {{type: STRING, required: true}}
   event_time: {{type: TIMESTAMP, required: true}}
@@ -30,7 +32,7 @@ owner: data
 */
 SELECT
 {columns}
-FROM bronze.{source} AS s
+FROM {source} AS s
 """
 
 _GOLD = """\
@@ -55,11 +57,20 @@ def write_source(project_dir: Path, name: str) -> Path:
     other = project_dir / f"sources/{name}.yaml"
     if other.exists():
         raise _exists("source", name, other, project_dir)
-    return _write(project_dir, f"sources/{name}.yml", "source", _SOURCE.format(name=name))
+    # YAML reads words such as null and yes as something else.
+    topic = name if yaml.safe_load(name) == name else f'"{name}"'
+    text = _SOURCE.format(name=name, topic=topic)
+    return _write(project_dir, f"sources/{name}.yml", "source", text)
 
 
 def write_silver(project_dir: Path, name: str, *, source: str, columns: Sequence[str]) -> Path:
     """Write a new silver table over a source with these columns.
+
+    Args:
+        project_dir: the project.
+        name: of the table.
+        source: its table as a query names it.
+        columns: of the source.
 
     Raises:
         FileNameError: the name is not a valid table name.
@@ -72,6 +83,12 @@ def write_silver(project_dir: Path, name: str, *, source: str, columns: Sequence
 
 def write_gold(project_dir: Path, name: str, *, source: str, time: str | None) -> Path:
     """Write a new gold view over a table; it counts rows per day if the table has a time.
+
+    Args:
+        project_dir: the project.
+        name: of the view.
+        source: the table as a query names it.
+        time: a column of it.
 
     Raises:
         FileNameError: the name is not a valid table name.

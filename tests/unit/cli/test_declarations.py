@@ -18,9 +18,11 @@ def tidemark(project: Path, *words: str) -> Result:
     return CliRunner().invoke(app, ["--project", str(project), *words])
 
 
-def test_new_files_validate_as_they_are(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["pings", "null", "yes", "select", "values"])
+def test_new_files_validate_as_they_are(tmp_path: Path, name: str) -> None:
+    """With a name that is a word of YAML or a keyword of SQL too."""
     for kind in ("source", "silver", "gold"):
-        assert tidemark(tmp_path, "new", kind, "pings").exit_code == 0
+        assert tidemark(tmp_path, "new", kind, name).exit_code == 0
 
     assert tidemark(tmp_path, "validate").exit_code == 0
 
