@@ -10,19 +10,22 @@ from importlib.metadata import version
 from pathlib import Path
 
 import httpx
+import psycopg
+from psycopg import sql
 
+from spark_jobs.access import timeouts
 from spark_jobs.access.airflow import ANNOUNCER
 from spark_jobs.access.secrets import AIRFLOW_ANNOUNCER, secret_path
 from spark_jobs.settings import Settings
 from spark_jobs.stack.airflow_config import (
     airflow_address,
     airflow_environment,
-    airflow_home,
     write_airflow_config,
 )
 from spark_jobs.stack.environment import stack_environment
 from spark_jobs.stack.errors import PartFailedError
 from spark_jobs.stack.parts import Part, Task
+from spark_jobs.stack.postgres import AIRFLOW, dsn
 from spark_jobs.stack.secrets import AIRFLOW_USERS, ensure_secret, random_password
 from spark_jobs.stack.trust import trusted
 
@@ -87,7 +90,7 @@ def probe_component(settings: Settings, key: str) -> str | None:
 def prepare_database(settings: Settings) -> None:
     """Migrate the metadata database to the installed versions; create users and pools.
 
-    This takes several seconds, so a stamp file records the versions and pools of the last run.
+    This takes several seconds, so the database itself has a note of what was prepared.
 
     Raises:
         PartFailedError: the migration fails.
@@ -95,10 +98,10 @@ def prepare_database(settings: Settings) -> None:
     write_airflow_config(settings)
     ensure_secret(settings, AIRFLOW_USERS, new_users)
     ensure_secret(settings, AIRFLOW_ANNOUNCER)
-    stamp = airflow_home(settings) / "database.json"
     wanted = {package: version(package) for package in PACKAGES}
     wanted |= {"pools": " ".join(pool_arguments(settings)), "announcer": ANNOUNCER}
-    if stamp.exists() and json.loads(stamp.read_text()) == wanted:
+    note = json.dumps(wanted)
+    if noted(settings) == note:
         return
     log = settings.state / "logs" / f"{DATABASE}.log"
     log.parent.mkdir(parents=True, exist_ok=True)
@@ -113,7 +116,32 @@ def prepare_database(settings: Settings) -> None:
     if code != 0:
         tail = log.read_text(errors="replace")[-2000:]
         raise PartFailedError(DATABASE, "could not be prepared", log=log, tail=tail)
-    stamp.write_text(json.dumps(wanted))
+    put_note(settings, note)
+
+
+def noted(settings: Settings) -> str | None:
+    """The note of the database's last preparation; None if there is none, or no schema."""
+    query = "SELECT obj_description(to_regclass('alembic_version'), 'pg_class')"
+    with connect_airflow(settings) as connection:
+        row = connection.execute(query).fetchone()
+    return row[0] if row else None
+
+
+def put_note(settings: Settings, note: str) -> None:
+    """Note a preparation in the database itself.
+
+    It is the comment of the table with the schema's version: it is deleted, dumped and restored
+    together with the schema, as no file beside the database would be.
+    """
+    statement = sql.SQL("COMMENT ON TABLE alembic_version IS {}").format(sql.Literal(note))
+    with connect_airflow(settings) as connection:
+        connection.execute(statement)
+
+
+def connect_airflow(settings: Settings) -> psycopg.Connection:
+    """A connection to the metadata database, as its owner."""
+    url = dsn(settings, database=AIRFLOW, role=AIRFLOW)
+    return psycopg.connect(url, **timeouts.POSTGRES)
 
 
 def preparation(settings: Settings) -> tuple[str, ...]:
