@@ -23,9 +23,9 @@ ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "build/sbom"
 UV = ROOT / ".bootstrap/bin/uv"
 PLUGIN = "org.cyclonedx:cyclonedx-maven-plugin:2.9.1:makeBom"
-# A component is allowed if a word of its alternative licences begins with one of these.
+# A licence is allowed if one of its words begins with one of these.
 ALLOWED = (
-    *("apache", "mit", "bsd", "isc", "psf", "python software foundation", "mpl", "mozilla"),
+    *("apache", "mit", "bsd", "0bsd", "isc", "psf", "python software foundation", "mpl", "mozilla"),
     *("epl", "cddl", "cc0", "unlicense", "zlib", "go license", "public domain"),
     # Libraries whose licence does not extend to programs that load them.
     *("lgpl", "lesser general public", "classpath"),
@@ -113,7 +113,36 @@ def jar_licence(component: Mapping[str, Any]) -> str:
 
 def allowed(name: str, licence: str) -> bool:
     """Whether the product may ship a component."""
-    return name in REASONS or any(re.search(rf"\b{word}", licence.lower()) for word in ALLOWED)
+    return name in REASONS or fits(licence)
+
+
+def fits(licence: str) -> bool:
+    """Whether a licence, or an SPDX expression of several, is allowed.
+
+    >>> fits("MIT AND (Apache-2.0 OR GPL-2.0)"), fits("MIT AND GPL-2.0")
+    (True, False)
+    """
+    # AND binds more tightly than OR. Words of names are lower case: "Development and Distribution".
+    if len(alternatives := sides(licence, "OR")) > 1:
+        return any(map(fits, alternatives))
+    if len(together := sides(licence, "AND")) > 1:
+        return all(map(fits, together))
+    if licence.startswith("(") and licence.endswith(")"):
+        return fits(licence[1:-1])
+    return any(re.search(rf"\b{word}", licence.lower()) for word in ALLOWED)
+
+
+def sides(expression: str, operator: str) -> list[str]:
+    """The operands of an operator outside of parentheses; the whole expression if there is none."""
+    found: list[list[str]] = [[]]
+    depth = 0
+    for word in expression.split():
+        depth += word.count("(") - word.count(")")
+        if word == operator and depth == 0:
+            found.append([])
+        else:
+            found[-1].append(word)
+    return [" ".join(one) for one in found]
 
 
 def summary(found: Counter[str]) -> str:
