@@ -222,6 +222,29 @@ def test_the_long_tier_continues_where_it_stopped(
     assert run("--minutes", "5")[1] == ["a", "c", "d"]
 
 
+@pytest.mark.parametrize("after", ["true", "false"])
+def test_a_part_during_which_files_change_is_not_recorded(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str], after: str
+) -> None:
+    """It would be evidence for files that it did not see; the next parts would be, too."""
+    long, state, changed = script("long"), tmp_path / "build/long.json", tmp_path / "changed"
+    some = [
+        long.Part("a", 1, ("true",)),
+        long.Part("b", 1, ("sh", "-c", f"touch {changed}; {after}")),
+        long.Part("c", 1, ("true",)),
+    ]
+    monkeypatch.setattr(long, "parts", lambda _: some)
+    monkeypatch.setattr(long, "STATE", state)
+    monkeypatch.setattr(long, "tree", lambda: "two" if changed.exists() else "one")
+    monkeypatch.setattr("sys.argv", ["long"])
+    assert long.main() == (long.LEFT if after == "true" else long.FAILED)
+    out = capsys.readouterr().out
+    assert "files changed during b" in out
+    assert "left: b, c" in out
+    stored = json.loads(state.read_text("utf-8"))
+    assert (stored["commit"], list(stored["passed"])) == ("one", ["a"])
+
+
 def test_every_failpoint_is_armed_by_a_test() -> None:
     passed = {
         name
