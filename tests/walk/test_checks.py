@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+from contextlib import AbstractContextManager
+from types import SimpleNamespace
 
 import pytest
 
@@ -13,6 +17,7 @@ from tests.walk.__main__ import STEPS
 from tests.walk.plan import ACTIONS, FAULTS
 from tests.walk.quiet import passes_but_for_drift
 from tests.walk.work import verified
+from tests.walk.world import WalkFailedError, World
 
 DRIFT = str(Trouble("bronze.users", "a new column", "schema-drift"))
 SILENT = str(Trouble("bronze.users", "no batch", "stream-silent"))
@@ -65,3 +70,23 @@ def test_only_schema_drift_passes_at_a_quiet_point() -> None:
 
 def test_every_planned_step_exists() -> None:
     assert STEPS.keys() == ACTIONS.keys() | FAULTS.keys()
+
+
+@pytest.mark.parametrize("program", ["raise SystemExit(2)", "raise SystemExit(70)", "1 / 0"])
+def test_a_command_that_does_nothing_fails_the_walk(program: str) -> None:
+    """Its options were renamed, or it crashed; a part that is unavailable ends it with 1."""
+
+    def world(source: str) -> World:
+        def command(*words: str) -> AbstractContextManager[subprocess.Popen[str]]:
+            return subprocess.Popen(
+                [sys.executable, "-c", source, *words],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+            )
+
+        return World(SimpleNamespace(command=command))  # type: ignore[arg-type]
+
+    assert world("raise SystemExit(1)").tidemark("maintain") == (1, "")
+    with pytest.raises(WalkFailedError, match="maintain --renamed"):
+        world(program).tidemark("maintain", "--renamed")

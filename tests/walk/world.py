@@ -23,8 +23,8 @@ from tests.walk.network import Network, network
 
 # Without Airflow, two cores are enough for the parts that store and move data.
 PARTS = ("postgres", "kafka", "connect", "spark-connect", "redis", "streams")
-# Exit status of ``tidemark`` after an unforeseen error.
-UNFORESEEN = 70
+# Exit statuses of ``tidemark``: a command line that it does not understand, an unforeseen error.
+MISUSED, UNFORESEEN = 2, 70
 LAKE_GIB = 3
 COMMAND_SECONDS = 400
 # So few commits that logs lose entries during the walk.
@@ -37,7 +37,7 @@ maintenance:
 
 
 class WalkFailedError(AssertionError):
-    """A command hung, crashed or printed a traceback."""
+    """A command hung, crashed, printed a traceback, or does not exist."""
 
 
 @dataclass
@@ -83,7 +83,7 @@ class World:
             the exit status and the output.
 
         Raises:
-            WalkFailedError: it hung, crashed or printed a traceback.
+            WalkFailedError: it hung, crashed, printed a traceback, or does not exist.
         """
         with self.running.command(*words) as process:
             try:
@@ -92,6 +92,9 @@ class World:
                 raise WalkFailedError(f"tidemark {' '.join(words)} hangs") from error
         if process.returncode == UNFORESEEN or "Traceback" in output:
             raise WalkFailedError(f"tidemark {' '.join(words)} crashed: {output[-3000:]}")
+        # A renamed option would otherwise be a step that does nothing.
+        if process.returncode == MISUSED:
+            raise WalkFailedError(f"tidemark {' '.join(words)} is misused: {output[-3000:]}")
         return process.returncode, output
 
     def leftover_processes(self) -> list[str]:
