@@ -29,6 +29,8 @@ BASE_IMAGE = "tidemark-base"
 GATEWAY = "gateway"
 # A part listens on loopback; the gateway listens beside it, that many ports above.
 GATEWAY_OFFSET = 10_000
+# Many times what clients open: PostgreSQL alone admits 100.
+GATEWAY_CONNECTIONS = 2_000
 # A probe starts a Python process, which takes seconds of a core.
 LOOK_SECONDS, LOOK_TIMEOUT = 60, 30
 START_SECONDS = 10
@@ -221,6 +223,10 @@ def haproxy(ports: Sequence[int]) -> str:
     """The gateway's configuration: a TCP proxy for each port."""
     head = [
         FILE_HEAD.rstrip("\n"),
+        "global",
+        # Its tables have room for so many. Otherwise it takes the limit of open files, which may be
+        # 2^30 in a container: gigabytes, or it does not start.
+        f"    maxconn {GATEWAY_CONNECTIONS}",
         "defaults",
         "    mode tcp",
         "    timeout connect 5s",

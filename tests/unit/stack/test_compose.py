@@ -43,6 +43,13 @@ def test_the_files_are_what_the_stack_says_now(shipped) -> None:
     assert (DOCKER / "haproxy.cfg").read_text() == rendered.haproxy, remedy
 
 
+def test_the_gateway_s_memory_does_not_depend_on_the_limit_of_open_files() -> None:
+    """Without ``maxconn`` its tables are as large as that limit, which may be 2^30."""
+    sections = (DOCKER / "haproxy.cfg").read_text().split("\ndefaults\n")[0].splitlines()
+    place = sections.index("global")
+    assert re.fullmatch(r"    maxconn \d{4}", sections[place + 1])
+
+
 def test_every_part_and_task_is_a_service_that_runs_it(shipped, services) -> None:
     steps = {step.name: step for step in stack_steps(shipped)}
     running = {
