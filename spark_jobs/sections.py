@@ -120,6 +120,8 @@ class KafkaConnectSettings(BaseModel):
 
     # The REST address where the connector is registered. Empty: the local stack's worker.
     url: str = ""
+    # Whether the streams restart a failed connector at `url`; the local stack's they always do.
+    restart_failed: bool = False
     # The topic in which the workers store their connectors' offsets.
     offsets_topic: str = "_connect_offsets"
     # Additional worker configuration; it overrides that of the local stack's worker.

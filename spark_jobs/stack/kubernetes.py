@@ -90,7 +90,11 @@ def render(settings: Settings) -> dict[str, str]:
             "airflow": settings.airflow.model_copy(update={"url": airflow_url(settings)}),
             # No pod has the workers' files: each would choose a placeholder of its own.
             "kafka_connect": settings.kafka_connect.model_copy(
-                update={"url": f"http://connect:{settings.ports.connect}"}
+                update={
+                    "url": f"http://connect:{settings.ports.connect}",
+                    # The workers are ours too, and nobody else restarts their connector.
+                    "restart_failed": True,
+                }
             ),
             "spark": settings.spark.model_copy(update={"conf": served}),
         }

@@ -115,8 +115,8 @@ WORKLOADS = {
         memory=1,
         replicas=2,
         files=(CONNECT_FILES, "secrets/connect"),
-        # The scheduler's tasks report a connector that failed.
-        callers=("connect", "connector", "airflow-scheduler"),
+        # The scheduler's tasks report a connector that failed, and the streams restart it.
+        callers=("connect", "connector", "airflow-scheduler", "streams"),
     ),
     "airflow-api-server": Workload(
         cpu=("250m", "1"), memory=2, replicas=2, files=_OF_AIRFLOW, callers=ANYBODY

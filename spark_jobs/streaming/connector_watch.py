@@ -1,4 +1,4 @@
-"""Restarts the local stack's connector after a failure, or when it reads nothing.
+"""Restarts the connector after a failure; the local stack's also when it reads nothing.
 
 Kafka Connect does not restart a failed task. A database that restarts while the connector is
 connecting to it makes the task fail, and silver would get no changes until someone restarted it.
@@ -148,16 +148,21 @@ class ConnectorWatch:
 def watching_connector(settings: Settings) -> Iterator[None]:
     """Restart the connector after failures, for the duration of the block.
 
-    A Kafka Connect at ``kafka_connect.url`` is not ours: its operator restarts the connectors.
+    A Kafka Connect at ``kafka_connect.url`` has an operator who restarts its connectors, unless
+    ``kafka_connect.restart_failed`` says that the streams do it, as in our own pods. Its database
+    is not asked: the streams need no password for it.
     """
-    if settings.kafka_connect.url:
+    if settings.kafka_connect.url and not settings.kafka_connect.restart_failed:
         yield
         return
-    numbers = range(1, settings.local.connect_workers + 1)
-    watch = ConnectorWatch(
-        [partial(client, settings, number) for number in numbers],
-        unread=lambda: unread(connector_dsn(settings), SLOT),
-    )
+    if settings.kafka_connect.url:
+        watch = ConnectorWatch([partial(client, settings)], unread=lambda: False)
+    else:
+        numbers = range(1, settings.local.connect_workers + 1)
+        watch = ConnectorWatch(
+            [partial(client, settings, number) for number in numbers],
+            unread=lambda: unread(connector_dsn(settings), SLOT),
+        )
     loop = BackgroundLoop(
         "connector",
         watch.look,

@@ -224,7 +224,7 @@ def test_secrets_are_references_and_each_is_documented(resources, pods) -> None:
             assert all(f"`{item['key']}`" in told for item in secret.get("items", []))
     given = {**variables("settings.env"), **variables("airflow.env")}
     for name, value in given.items():
-        if re.search("PASSWORD|SECRET|TOKEN|KEY|CONN(?!ECT__URL$)|DB", name):
+        if re.search("PASSWORD|SECRET|TOKEN|KEY|CONN(?!ECT__(URL|RESTART_FAILED)$)|DB", name):
             assert re.fullmatch(rf"cat {STATE}/secrets/([a-z-]+)", value), name
             assert f"`{value.rpartition('/')[2]}`" in told
 
@@ -243,8 +243,8 @@ def test_network_policies_admit_only_known_callers(resources, pods) -> None:
     assert callers["streams"] == callers["connector"] == callers["airflow-dag-processor"] == []
     assert callers["airflow-api-server"] == callers["endpoint"] == ["anybody"]
     assert set(itertools.chain(*callers.values())) <= {*pods, "anybody"}
-    # Its DAG reports a connector that failed.
-    assert "airflow-scheduler" in callers["connect"]
+    # Its DAG reports a connector that failed, and the streams restart it.
+    assert {"airflow-scheduler", "streams"} <= set(callers["connect"])
 
 
 ANYBODY = {"app.kubernetes.io/name": "anybody"}
@@ -282,6 +282,8 @@ def test_the_settings_of_the_pods_are_settings(monkeypatch, shipped) -> None:
     assert loaded.spark.remote == f"sc://spark-connect:{shipped.ports.spark_connect}/;use_ssl=false"
     assert loaded.kafka_connect.conf["rest.advertised.host.name"] == "$(POD_IP)"
     assert loaded.streams == shipped.streams
+    # The workers are pods of this base, so no operator of another Connect restarts the connector.
+    assert loaded.kafka_connect.restart_failed
 
 
 def test_the_endpoint_serves_with_the_files_of_its_secret(monkeypatch, shipped, pods) -> None:

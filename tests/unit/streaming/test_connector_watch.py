@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
 
 import httpx
 import psycopg
 import pytest
 
+from spark_jobs.settings import load_settings
+from spark_jobs.streaming import connector_watch
 from spark_jobs.streaming.connector_watch import (
     FIRST_PAUSE_SECONDS,
     LONGEST_PAUSE_SECONDS,
@@ -15,6 +20,7 @@ from spark_jobs.streaming.connector_watch import (
     SLOT_SECONDS,
     UNREAD_SECONDS,
     ConnectorWatch,
+    watching_connector,
 )
 
 
@@ -197,3 +203,44 @@ def test_a_worker_that_cannot_tell_is_not_a_running_connector() -> None:
     alone = Worker(broken=True)
     with pytest.raises(httpx.HTTPStatusError):
         alone.watch().look()
+
+
+class Turns:
+    """Stands for the background loop; the test takes its turns."""
+
+    def __init__(self, name: str, look: Callable[[], bool], *_: object, **__: object) -> None:
+        self.look = look
+
+    def __enter__(self) -> None:
+        TURNS.append(self.look)
+
+    def __exit__(self, *_: object) -> None:
+        TURNS.remove(self.look)
+
+
+TURNS: list[Callable[[], bool]] = []
+
+
+@pytest.mark.parametrize("ours", [True, False])
+def test_a_connector_at_an_address_is_restarted_where_the_workers_are_ours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ours: bool
+) -> None:
+    """In our pods, without a password for the source database; elsewhere by its operator."""
+    worker = Worker()
+    monkeypatch.setattr(connector_watch, "client", lambda _: worker.api())
+    monkeypatch.setattr(connector_watch, "BackgroundLoop", Turns)
+    watch = partial(ConnectorWatch, clock=lambda: worker.now)
+    monkeypatch.setattr(connector_watch, "ConnectorWatch", watch)
+    connect = {"url": "http://connect:8083", "restart_failed": ours}
+    settings = load_settings(tmp_path, kafka_connect=connect)
+    with watching_connector(settings):
+        assert len(TURNS) == ours
+        for look in TURNS:
+            for _ in range(200):
+                assert look() is False
+                worker.now += 1
+            worker.task = "FAILED"
+            look()
+            worker.now += FIRST_PAUSE_SECONDS
+            assert look() is True
+    assert (len(worker.restarts), TURNS) == (ours, [])
