@@ -10,12 +10,15 @@ import os
 import sys
 from collections.abc import Sequence
 
+from spark_jobs.graph.manifest import Manifest
 from spark_jobs.settings import Settings, load_settings
 from spark_jobs.stack.catalog import all_steps
 from spark_jobs.stack.environment import stack_environment
 from spark_jobs.stack.launch import secret_variables
 from spark_jobs.stack.parts import Part, Step, Task
+from spark_jobs.stack.placeholder import ensure_placeholder
 from spark_jobs.stack.stack import write_manifest
+from spark_jobs.state.store import ControlStore
 from spark_jobs.storage.rights import close_state, private_files
 
 MANIFEST = "manifest"
@@ -23,7 +26,33 @@ MANIFEST = "manifest"
 
 def stack_steps(settings: Settings) -> list[Step]:
     """Every step of the stack, including the compilation of the project."""
-    return [Task(MANIFEST, lambda: write_manifest(settings)), *all_steps(settings)]
+    return [Task(MANIFEST, lambda: prepare_manifest(settings)), *all_steps(settings)]
+
+
+def prepare_manifest(settings: Settings) -> None:
+    """Write the manifest of the deployment in force; without one, compile the project.
+
+    The control database knows what was applied: a state directory may be new, or older than that.
+
+    Raises:
+        ControlUnreachableError: the control database does not answer.
+        ProblemsError: the declarations have problems.
+    """
+    # sqlglot is slow
+    from spark_jobs.storage.compiled import compile_settings, copy_in_force  # noqa: PLC0415
+
+    if not settings.control_db:
+        write_manifest(settings)
+        return
+    ensure_placeholder(settings)
+    with ControlStore.open(settings.control_url) as store:
+        found = store.deployment_in_force()
+    # Another release's may not be readable; the streams compile too, then.
+    applied = Manifest.stored(found.manifest) if found else None
+    if applied is None:
+        compile_settings(settings)
+    else:
+        copy_in_force(settings, applied)
 
 
 def run(settings: Settings, step: Step) -> None:

@@ -40,7 +40,7 @@ from spark_jobs.stack.resources import (
     resource,
     service,
 )
-from spark_jobs.stack.workloads import CONNECTOR, WORKLOADS, Workload
+from spark_jobs.stack.workloads import CONNECTOR, CONTROL_DB, WORKLOADS, Workload
 
 BASE = REPOSITORY / "kubernetes/base"
 # How often pods read the DAG files, to notice a deployment.
@@ -152,6 +152,9 @@ def steps_before(part: Part, settings: Settings) -> list[Described]:
     """Init containers of a part; each of their steps can be repeated."""
     image = image_of(part.name)
     manifest = step_container(MANIFEST, image=image)
+    if CONTROL_DB in WORKLOADS[part.name].secrets:
+        # It knows which version of the project was applied.
+        manifest["env"] = secret_variables((CONTROL_DB,))
     match part.name:
         case "streams":
             return [manifest, step_container("topics", image=image)]
@@ -174,7 +177,7 @@ def connector_job() -> Described:
     """Registers the connector of the Debezium sources; retries until Connect is up."""
     name = "connector"
     image = image_of(name)
-    container = step_container(name, image=image) | {"env": secret_variables(CONNECTOR)}
+    container = step_container(name, image=image) | {"env": secret_variables(CONNECTOR.secrets)}
     inits = [step_container(MANIFEST, image=image)]
     template = pod(name, CONNECTOR, container=container, inits=inits)
     template["spec"]["restartPolicy"] = "OnFailure"

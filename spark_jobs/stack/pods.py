@@ -132,7 +132,7 @@ def variables(part: Part, workload: Workload) -> list[Described]:
     """Variables of the part's own container."""
     if part.name != "connect":
         own = [{"name": name, "value": value} for name, value in workload.variables.items()]
-        return [*own, *secret_variables(workload)]
+        return [*own, *secret_variables(workload.secrets)]
     # Workers forward requests to the leader, at the address that it advertises.
     port = next(iter(part.ports.values()))
     replication = ", ".join(
@@ -148,10 +148,10 @@ def variables(part: Part, workload: Workload) -> list[Described]:
     ]
 
 
-def secret_variables(workload: Workload) -> list[Described]:
+def secret_variables(names: Sequence[str]) -> list[Described]:
     """Settings that hold passwords, by reference."""
     found = []
-    for name in workload.secrets:
+    for name in names:
         reference: Described = {"name": SECRET, "key": SECRET_KEYS[name]}
         if name in OPTIONAL:
             reference["optional"] = True

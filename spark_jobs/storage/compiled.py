@@ -64,6 +64,20 @@ def put_manifest(settings: Settings, manifest: Manifest) -> None:
             file.touch()
 
 
+def copy_in_force(settings: Settings, manifest: Manifest) -> None:
+    """Write the manifest of the deployment in force here, if the file is not its copy yet.
+
+    The apply writes only that of its own state directory; a pod has another one.
+
+    Args:
+        settings: whose file is written.
+        manifest: of the deployment in force, as the control database has it.
+    """
+    if deployment_of(settings.manifest_file) != manifest.deployment:
+        make_state(settings.state)
+        put_manifest(settings, manifest)
+
+
 def compiled(settings: Settings) -> Manifest:
     """Compile the project; does not write its manifest.
 

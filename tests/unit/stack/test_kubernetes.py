@@ -26,7 +26,7 @@ from spark_jobs.stack.foreground import main, stack_steps
 from spark_jobs.stack.kubernetes import BASE, render
 from spark_jobs.stack.parts import Part
 from spark_jobs.stack.placeholder import ensure_placeholder, placeholder_config
-from spark_jobs.stack.workloads import SECRET_KEYS, WORKLOADS
+from spark_jobs.stack.workloads import CONTROL_DB, SECRET_KEYS, WORKLOADS
 
 # The oldest with all that is used, and the newest that the schemas at hand know.
 VERSIONS = ("1.29", kubernetes_validate.latest_version())
@@ -116,6 +116,18 @@ def test_what_a_part_needs_is_done_before_it_starts(pods) -> None:
         "airflow-api-server": ["migrated"],
         "airflow-triggerer": ["migrated"],
     }
+
+
+def test_pods_that_may_ask_the_control_database_know_what_was_applied(pods) -> None:
+    for name, template in pods.items():
+        steps = {one["name"]: one for one in containers(template)}
+        if "manifest" not in steps:
+            continue
+        asked, its_own = (
+            {one["name"] for one in steps[part].get("env", []) if one["name"] == CONTROL_DB}
+            for part in ("manifest", name)
+        )
+        assert asked == its_own, name
 
 
 def test_the_endpoint_has_an_account_and_a_key_of_its_own(pods) -> None:

@@ -1,0 +1,120 @@
+"""Which version of the project a container runs: the one that was applied, or its image's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from spark_jobs.graph.manifest import Manifest
+from spark_jobs.settings import Settings, load_settings
+from spark_jobs.stack.foreground import main
+from spark_jobs.state.deployments import Deployment, DeploymentStatus
+from spark_jobs.state.store import ControlStore
+from spark_jobs.storage.compiled import compiled, copy_in_force, current_manifest
+
+SOURCE = "format: json\ntopic: {name}\nevent_id: id\ncolumns: {{id: STRING}}\n"
+
+
+@pytest.fixture
+def image(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The project of an image, with one source."""
+    folder = tmp_path / "image"
+    (folder / "sources").mkdir(parents=True)
+    add_source(folder, "orders")
+    monkeypatch.setenv("TIDEMARK_PROJECT", str(folder))
+    return folder
+
+
+def add_source(image: Path, name: str) -> None:
+    (image / f"sources/{name}.yml").write_text(SOURCE.format(name=name))
+
+
+def start_pod(monkeypatch: pytest.MonkeyPatch, state: Path, *, control: Path | None) -> Manifest:
+    """The manifest with which a pod starts."""
+    monkeypatch.setenv("TIDEMARK_STATE_DIR", str(state))
+    monkeypatch.delenv("TIDEMARK_CONTROL_DB", raising=False)
+    if control:
+        monkeypatch.setenv("TIDEMARK_CONTROL_DB", f"sqlite:///{control}")
+    assert main(("run", "manifest")) == 0
+    return Manifest.read(load_settings().manifest_file)
+
+
+def apply_image(settings: Settings, number: int, *, readable: bool = True) -> Manifest:
+    """Record a deployment of the image's project, as an apply does in some pod."""
+    name = f"d{number}-tests"
+    manifest = compiled(settings).model_copy(update={"deployment": name})
+    with ControlStore.open(settings.control_url) as store:
+        store.begin_deployment(
+            Deployment(
+                deployment_id=name,
+                number=number,
+                status=DeploymentStatus.APPLIED,
+                in_force=True,
+                who="tests",
+                manifest=manifest.model_dump_json() if readable else '{"format": 2}',
+                settings={},
+            )
+        )
+    return manifest
+
+
+def test_a_pod_starts_with_the_version_that_was_applied(image, tmp_path, monkeypatch) -> None:
+    """Whether its state directory is new, as that of the streams, or older than the apply."""
+    control, kept = tmp_path / "control.db", tmp_path / "scheduler"
+    first = start_pod(monkeypatch, kept, control=control)
+    assert (first.deployment, set(first.sources)) == (None, {"orders"})
+    # Nothing was applied: the next image is what runs.
+    add_source(image, "users")
+    assert set(start_pod(monkeypatch, kept, control=control).sources) == {"orders", "users"}
+
+    applied = apply_image(load_settings(), 1)
+    applied.write(load_settings().manifest_file)
+    add_source(image, "refunds")
+    for state in (kept, tmp_path / "streams"):
+        assert start_pod(monkeypatch, state, control=control) == applied
+    # Another pod applied it, so this one has the copy of an older deployment.
+    newer = apply_image(load_settings(), 2)
+    assert set(newer.sources) == {"orders", "users", "refunds"}
+    assert start_pod(monkeypatch, kept, control=control) == newer
+
+
+def test_a_pod_compiles_its_image_where_no_applied_version_can_be_read(
+    image, tmp_path, monkeypatch
+) -> None:
+    control, state = tmp_path / "control.db", tmp_path / "state"
+    start_pod(monkeypatch, state, control=control)
+    apply_image(load_settings(), 1, readable=False)
+    add_source(image, "users")
+    assert set(start_pod(monkeypatch, state, control=control).sources) == {"orders", "users"}
+    # A pod without access to the control database.
+    alone = start_pod(monkeypatch, tmp_path / "alone", control=None)
+    assert (alone.deployment, set(alone.sources)) == (None, {"orders", "users"})
+
+
+def test_a_control_database_without_deployments_overrides_an_old_copy(
+    image, tmp_path, monkeypatch
+) -> None:
+    control, state = tmp_path / "control.db", tmp_path / "state"
+    start_pod(monkeypatch, state, control=control)
+    apply_image(load_settings(), 1).write(load_settings().manifest_file)
+    add_source(image, "users")
+    fresh = start_pod(monkeypatch, state, control=tmp_path / "new.db")
+    assert (fresh.deployment, set(fresh.sources)) == (None, {"orders", "users"})
+
+
+def test_continuous_views_of_a_pod_follow_what_another_pod_applied(
+    image, tmp_path, monkeypatch
+) -> None:
+    first = start_pod(monkeypatch, tmp_path / "streams", control=tmp_path / "control.db")
+    settings = load_settings()
+    current = current_manifest(settings.manifest_file, first)
+    add_source(image, "users")
+    applied = apply_image(settings, 1)
+    assert current() == first
+    copy_in_force(settings, applied)
+    assert current() == applied
+    # It is written once.
+    written = settings.manifest_file.stat().st_ino
+    copy_in_force(settings, applied)
+    assert settings.manifest_file.stat().st_ino == written
