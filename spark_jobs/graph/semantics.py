@@ -11,7 +11,8 @@ from sqlglot import exp
 from typing_extensions import TypeIs
 
 from spark_jobs.errors import LakehouseError
-from spark_jobs.graph.functions import aggregates, is_aggregate, window_of
+from spark_jobs.graph.functions import is_aggregate, window_of
+from spark_jobs.graph.group_checks import ungrouped_columns
 from spark_jobs.graph.parsing import SqlText
 from spark_jobs.graph.semantic_errors import (
     MisplacedAggregateError,
@@ -20,7 +21,6 @@ from spark_jobs.graph.semantic_errors import (
     UngroupedColumnError,
 )
 from spark_jobs.graph.shown import set_word, shown
-from spark_jobs.graph.sql import relations_of
 from spark_jobs.graph.type_checks import check_types
 from spark_jobs.graph.window_checks import check_subqueries, check_windows
 
@@ -161,43 +161,7 @@ def _own(node: exp.Expr, select: exp.Select) -> bool:
 
 def _ungrouped(select: exp.Select, source: SqlText, subject: str) -> Iterator[LakehouseError]:
     """Columns next to aggregates that GROUP BY does not contain."""
-    group = select.args.get("group")
-    if (group is not None and group.args.get("all")) or select.args.get("pivots"):
-        return
-    having = select.args.get("having")
-    parts = [*select.expressions, *([having.this] if having is not None else [])]
-    # HAVING makes one group of all rows, also without an aggregate.
-    if group is None and having is None and not any(aggregates(one) for one in parts):
-        return
-    order = select.args.get("order")
-    parts += [] if order is None else order.expressions
-    grouped = set() if group is None else {_name(one) for one in group.find_all(exp.Column)}
-    relations = {one.alias_or_name.lower() for one in relations_of(select)}
-    seen: set[str] = set()
-    for part in parts:
-        for column in _bare_columns(part):
-            name = _name(column)
-            if column.table.lower() not in relations or name in grouped | seen:
-                continue
-            seen.add(name)
-            yield UngroupedColumnError(
-                subject, column.name, grouped=group is not None, location=source.of(column)
-            )
-
-
-def _bare_columns(part: exp.Expr) -> Iterator[exp.Column]:
-    """Columns outside of aggregates and of subqueries."""
-
-    def prune(node: exp.Expr) -> bool:
-        return isinstance(node, exp.Query) or _aggregates(node)
-
-    for node in part.walk(prune=prune):
-        if isinstance(node, exp.Column) and node.find_ancestor(exp.Lambda) is None:
-            # FILTER encloses the aggregate in the tree.
-            around = node.find_ancestor(exp.Filter, exp.WithinGroup)
-            if around is None:
-                yield node
-
-
-def _name(column: exp.Column) -> str:
-    return f"{column.table}.{column.name}".lower()
+    grouped = select.args.get("group") is not None
+    for column in ungrouped_columns(select):
+        place = source.of(column)
+        yield UngroupedColumnError(subject, column.name, grouped=grouped, location=place)

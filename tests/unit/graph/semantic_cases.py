@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from spark_jobs.names import Layer, TableName
+from tests.unit.graph import clause_cases
 
 COLUMNS = {
     "orders": {
@@ -628,3 +629,5 @@ REFUSED |= {
     for name, (expression, condition, place) in _REFUSED_EXPRESSIONS.items()
 }
 TAKEN |= {name: _selected(expression) for name, expression in _TAKEN_EXPRESSIONS.items()}
+REFUSED |= clause_cases.REFUSED
+TAKEN |= clause_cases.TAKEN

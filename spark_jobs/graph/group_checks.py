@@ -1,0 +1,196 @@
+"""Finds columns that a query of groups uses outside of its groups.
+
+Spark takes a column beside aggregates if it, or an expression around it, is one of the grouping
+expressions. It compares them after it swapped the sides of operators, replaced functions by others
+and added casts. Only what is certainly none of them is reported.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Final
+
+from sqlglot import exp
+
+from spark_jobs.graph.dialect import to_sql
+from spark_jobs.graph.functions import aggregates, called_name, is_aggregate, window_of
+from spark_jobs.graph.sql import relations_of
+
+_LISTS: Final = (exp.Group, exp.Tuple, exp.Rollup, exp.Cube, exp.GroupingSets)
+# Parts of an expression that have no value.
+_CLAUSES: Final = (exp.Alias, exp.Order, exp.Ordered, exp.Window, exp.WindowSpec)
+# Expressions that no column, operator or function of those below equals.
+_CONDITIONS: Final = (exp.Predicate, exp.Connector, exp.Not, exp.Case, exp.If)
+# Expressions with comparisons that are not in their tree.
+_COMPARING: Final = (exp.Case, exp.Nullif, exp.Between)
+_OPERATORS: Final = (
+    exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.Neg, exp.Bracket, exp.Struct,
+)  # fmt: skip
+# Functions that no other one replaces.
+_PLAIN: Final = frozenset(
+    {"date_trunc", "lower", "minute", "month", "quarter", "trunc", "upper", "weekofyear", "year"}
+)
+
+
+def ungrouped_columns(select: exp.Select) -> Iterator[exp.Column]:
+    """The first use of each column next to aggregates that GROUP BY does not contain.
+
+    Args:
+        select: a query that ``resolve`` qualified without problems.
+    """
+    group = select.args.get("group")
+    if (group is not None and group.args.get("all")) or select.args.get("pivots"):
+        return
+    having = select.args.get("having")
+    parts = [*select.expressions, *([having.this] if having is not None else [])]
+    # HAVING makes one group of all rows, also without an aggregate.
+    if group is None and having is None and not any(aggregates(one) for one in parts):
+        return
+    order = select.args.get("order")
+    parts += [] if order is None else order.expressions
+    relations = {one.alias_or_name.lower() for one in relations_of(select)}
+    grouped = set() if group is None else {_name(one) for one in group.find_all(exp.Column)}
+    groups = [] if group is None else _expressions(group)
+    known = not any(
+        one.find(exp.Query) or any(_of(column) not in relations for column in _columns(one))
+        for one in groups
+    )
+    seen: set[str] = set()
+    for part in parts:
+        for column in _bare_columns(part):
+            name = _name(column)
+            if _of(column) not in relations or name in seen:
+                continue
+            if name not in grouped or (known and not _is_grouped(column, part, groups)):
+                seen.add(name)
+                yield column
+
+
+def _expressions(group: exp.Expr) -> list[exp.Expr]:
+    """The grouping expressions, also those within ROLLUP, CUBE and GROUPING SETS."""
+    if isinstance(group, _LISTS):
+        return [one for inner in group.iter_expressions() for one in _expressions(inner)]
+    return [_bare(group)]
+
+
+def _bare_columns(part: exp.Expr) -> Iterator[exp.Column]:
+    """Columns outside of aggregates and of subqueries."""
+
+    def prune(node: exp.Expr) -> bool:
+        called = isinstance(node, exp.Func) and is_aggregate(node) and window_of(node) is None
+        return called or isinstance(node, exp.Query)
+
+    for node in part.walk(prune=prune):
+        if isinstance(node, exp.Column) and node.find_ancestor(exp.Lambda) is None:
+            # FILTER encloses the aggregate in the tree.
+            around = node.find_ancestor(exp.Filter, exp.WithinGroup)
+            if around is None:
+                yield node
+
+
+def _is_grouped(column: exp.Column, part: exp.Expr, groups: list[exp.Expr]) -> bool:
+    """Whether a column of a part, or an expression around it, may be a grouping expression."""
+    node: exp.Expr | None = column
+    conditions = any(isinstance(one, exp.Predicate) for one in groups)
+    while node is not None and node is not part.parent:
+        if conditions and isinstance(node, _COMPARING):
+            return True
+        if not isinstance(node, _CLAUSES):
+            alone = _is_as_written(node, part)
+            if any(_may_equal(node, one, alone=alone) for one in groups):
+                return True
+        node = node.parent
+    return False
+
+
+def _is_as_written(node: exp.Expr, part: exp.Expr) -> bool:
+    """Whether Spark adds no cast around a node: it is an output, or is cast already."""
+    while node is not part and isinstance(node.parent, exp.Paren):
+        node = node.parent
+    if node is part or isinstance(node.parent, exp.Alias):
+        return isinstance(part.parent, exp.Select) and part.arg_key == "expressions"
+    return isinstance(node.parent, exp.Cast)
+
+
+def _may_equal(node: exp.Expr, grouping: exp.Expr, *, alone: bool) -> bool:
+    node = _bare(node)
+    if {_name(one) for one in _columns(node)} != {_name(one) for one in _columns(grouping)}:
+        return False
+    if alone and isinstance(node, exp.Column):
+        return isinstance(grouping, exp.Column)
+    left, right = _parts(node), _parts(grouping)
+    if left is None or right is None:
+        sides = ((node, right), (grouping, left))
+        return not any(isinstance(one, _CONDITIONS) and other for one, other in sides)
+    return left == right and not (alone and _cast_to(node) != _cast_to(grouping))
+
+
+def _parts(node: exp.Expr) -> Counter[str] | None:
+    """What an expression consists of in any order, without casts; None if it may be another."""
+    node = _bare(node)
+    leaf = _leaf(node)
+    if leaf is not None:
+        return Counter([leaf])
+    found, inner, called = Counter[str](), [node.this], called_name(node)
+    match node:
+        case exp.Cast() if called in {"", "cast"} and not _is_text(node.this):
+            pass
+        case exp.TsOrDsToDate() if not called:
+            pass
+        case exp.PropertyEQ():
+            inner = [node.expression]
+        case exp.Dot() if isinstance(node.expression, exp.Identifier):
+            # Written as st.x, or as st['x'].
+            found.update(["Bracket", f"'{node.expression.name.lower()}'"])
+        case _ if isinstance(node, _OPERATORS) or called in _PLAIN:
+            found[type(node).__name__] = 1
+            inner = [*node.iter_expressions()]
+        case _:
+            return None
+    for one in inner:
+        more = _parts(one)
+        if more is None:
+            return None
+        found.update(more)
+    return found
+
+
+def _leaf(node: exp.Expr) -> str | None:
+    if isinstance(node, exp.Column):
+        return _name(node)
+    if isinstance(node, exp.Literal) and not node.is_string:
+        return str(Decimal(node.name).normalize())
+    return f"'{node.name.lower()}'" if isinstance(node, exp.Literal | exp.Var) else None
+
+
+def _bare(node: exp.Expr) -> exp.Expr:
+    """An expression without what Spark drops: its alias, parentheses and plus signs."""
+    node = node.unalias().unnest()
+    signed = isinstance(node, exp.Anonymous) and node.name == "POSITIVE" and node.expressions
+    return _bare(node.expressions[0]) if signed else node
+
+
+def _is_text(node: exp.Expr) -> bool:
+    """Whether a node is a text, which may be a literal of another type."""
+    return isinstance(node, exp.Literal) and bool(node.is_string)
+
+
+def _cast_to(node: exp.Expr) -> str:
+    """The type of a cast; decimals have a default size."""
+    if not isinstance(node, exp.Cast):
+        return ""
+    return "DECIMAL" if node.to.is_type(exp.DType.DECIMAL) else to_sql(node.to)
+
+
+def _columns(node: exp.Expr) -> Iterator[exp.Column]:
+    return node.find_all(exp.Column)
+
+
+def _name(column: exp.Column) -> str:
+    return f"{column.table}.{column.name}".lower()
+
+
+def _of(column: exp.Column) -> str:
+    return column.table.lower()

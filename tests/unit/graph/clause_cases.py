@@ -1,0 +1,117 @@
+"""SELECTs whose clauses and values do not fit together for Spark, and relatives that it takes."""
+
+from __future__ import annotations
+
+_ORDERS = "FROM silver.orders AS o"
+_SHOPS = "FROM silver.shops AS s"
+
+# SQL, the condition, the line and column that it names.
+REFUSED = {
+    "another sum than the grouped one": (
+        f"SELECT o.order_id + 2 AS n {_ORDERS} GROUP BY o.order_id + 1",
+        "UNGROUPED_COLUMN",
+        "1:8",
+    ),
+    "the column of a grouped sum": (
+        f"SELECT o.order_id AS n {_ORDERS} GROUP BY o.order_id + 1",
+        "UNGROUPED_COLUMN",
+        "1:8",
+    ),
+    "the column of a grouped cast": (
+        f"SELECT o.order_id AS n {_ORDERS} GROUP BY CAST(o.order_id AS INT)",
+        "UNGROUPED_COLUMN",
+        "1:8",
+    ),
+    "another cast than the grouped one": (
+        f"SELECT CAST(o.order_id AS STRING) AS n {_ORDERS} GROUP BY CAST(o.order_id AS INT)",
+        "UNGROUPED_COLUMN",
+        "1:13",
+    ),
+    "the struct of a grouped field": (
+        f"SELECT s.place AS p {_SHOPS} GROUP BY s.place.City",
+        "UNGROUPED_COLUMN",
+        "1:8",
+    ),
+    "another field than the grouped one": (
+        f"SELECT s.place.City AS p {_SHOPS} GROUP BY s.place.at",
+        "UNGROUPED_COLUMN",
+        "1:8",
+    ),
+    "a part of a grouped list": (
+        f"SELECT o.day AS d {_ORDERS} GROUP BY (o.day, o.customer)",
+        "UNGROUPED_COLUMN",
+        "1:8",
+    ),
+    "another unit than the grouped one": (
+        (
+            f"SELECT DATE_TRUNC('day', o.created_at) AS d, COUNT(*) AS n {_ORDERS} "
+            "GROUP BY DATE_TRUNC('month', o.created_at)"
+        ),
+        "UNGROUPED_COLUMN",
+        "1:26",
+    ),
+    "the order of a window over other groups": (
+        f"SELECT RANK() OVER (ORDER BY o.order_id + 2) AS r {_ORDERS} GROUP BY o.order_id + 1",
+        "UNGROUPED_COLUMN",
+        "1:30",
+    ),
+    "a column within ROLLUP": (
+        f"SELECT o.order_id AS n {_ORDERS} GROUP BY ROLLUP (o.order_id + 1, o.day)",
+        "UNGROUPED_COLUMN",
+        "1:8",
+    ),
+    "HAVING of the column of a grouped sum": (
+        f"SELECT COUNT(*) AS n {_ORDERS} GROUP BY o.order_id + 1\nHAVING o.order_id > 2",
+        "UNGROUPED_COLUMN",
+        "2:8",
+    ),
+}
+TAKEN = {
+    "a grouped sum in a larger one": (
+        f"SELECT 2 * (o.order_id + 1) AS n {_ORDERS} GROUP BY 1 + o.order_id"
+    ),
+    "the output of a grouped sum": (
+        f"SELECT o.order_id + 1 AS n, n + 1 AS m, COUNT(*) AS c {_ORDERS} GROUP BY 1"
+    ),
+    "a cast that Spark adds": (
+        "SELECT o.order_id + u.age AS n FROM silver.orders AS o JOIN silver.users AS u "
+        "ON u.customer = o.customer GROUP BY o.order_id, CAST(u.age AS BIGINT)"
+    ),
+    "the year of a grouped date": (
+        f"SELECT YEAR(o.created_at) AS y {_ORDERS} GROUP BY DATE(o.created_at)"
+    ),
+    "another name of a grouped function": (
+        f"SELECT YEAR(o.day) AS y, NVL(o.customer, '-') AS c {_ORDERS} "
+        "GROUP BY EXTRACT(YEAR FROM o.day), COALESCE(o.customer, '-')"
+    ),
+    "a grouped plus sign": f"SELECT o.order_id AS n {_ORDERS} GROUP BY +o.order_id",
+    "a grouped number of other digits": (
+        f"SELECT o.order_id * 01 AS n {_ORDERS} GROUP BY o.order_id * 1"
+    ),
+    "a field of a grouped struct": (
+        f"SELECT s.place.at.x AS x, s.place['City'] AS c {_SHOPS} GROUP BY s.place.at, s.place.city"
+    ),
+    "a grouped list": (
+        f"SELECT STRUCT(o.day, o.customer) AS d {_ORDERS} GROUP BY (o.day, o.customer)"
+    ),
+    "a window over groups of a sum": (
+        f"SELECT RANK() OVER (PARTITION BY o.order_id + 1 ORDER BY MAX(o.day)) AS r {_ORDERS} "
+        "GROUP BY o.order_id + 1 HAVING o.order_id + 1 > 2 ORDER BY o.order_id + 1"
+    ),
+    "sets of sums": (
+        f"SELECT o.order_id + 1 AS n, SUM(o.amount) AS s {_ORDERS} "
+        "GROUP BY GROUPING SETS ((o.order_id + 1), ROLLUP (o.order_id + 1, o.day), ())"
+    ),
+    "the comparisons of a CASE": (
+        f"SELECT CASE o.customer WHEN 'a' THEN 1 END AS c, COUNT(*) AS n {_ORDERS} "
+        "GROUP BY o.customer = 'a'"
+    ),
+    "a decimal of the usual size": (
+        f"SELECT CAST(o.order_id AS DECIMAL(10, 0)) AS d {_ORDERS} "
+        "GROUP BY CAST(o.order_id AS DECIMAL)"
+    ),
+    "a window of time in groups": (
+        f"SELECT WINDOW(o.created_at, '1 hour').start AS t, COUNT(*) AS n {_ORDERS} "
+        "GROUP BY WINDOW(o.created_at, '1 hour')"
+    ),
+}
