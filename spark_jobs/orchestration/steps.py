@@ -80,7 +80,7 @@ def stage(attempt_id: str) -> str:
         else:
             newest = stage_on_newest(steps, attempt_id)
         if newest is None:
-            raise AirflowSkipException(f"nothing is left of {attempt_id}: it was overtaken")
+            raise AirflowSkipException(_nothing_left(attempt_id))
         attempt_id = newest
         staged = steps.stage(attempt_id)
     log.info("staged rows=%d bytes=%d location=%s", staged.rows, staged.bytes, staged.location)
@@ -90,15 +90,15 @@ def stage(attempt_id: str) -> str:
 def audit(attempt_id: str) -> str:
     """Audit the staged result; returns the attempt that was audited.
 
-    If another refresh overtook a backfill, it is computed again as a new attempt.
+    If another refresh overtook it, it is planned and computed again as a new attempt.
 
     Raises:
         AirflowFailException: a critical expectation failed; a retry would not help.
-        AirflowSkipException: it failed as in an earlier result that still waits for a person, or a
-            newer attempt was published first.
+        AirflowSkipException: it failed as in an earlier result that still waits for a person, or
+            after that there is nothing left to refresh.
     """
-    from spark_jobs.gold.base.errors import BaseMovedError
     from spark_jobs.gold.recover.recompute import Recomputer
+    from spark_jobs.gold.refresh.again import audit_on_newest, newest_attempt
     from spark_jobs.gold.refresh.staging import staged_at
     from spark_jobs.quality.errors import GateBlockedError, StillBlockedError
     from spark_jobs.quality.verdict import Verdict
@@ -107,19 +107,19 @@ def audit(attempt_id: str) -> str:
         store = steps.context.store
         try:
             if backfills(steps, attempt_id):
-                attempt_id = Recomputer(steps).build(attempt_id)
-                log_verdict(Verdict.from_dict(store.attempt(attempt_id).verdict or {}))
+                newest: str | None = Recomputer(steps).build(attempt_id)
             else:
-                log_verdict(steps.audit(attempt_id))
-        except BaseMovedError:
-            faster = f"a newer attempt than {attempt_id} has published"
-            raise AirflowSkipException(faster) from None
+                newest = audit_on_newest(steps, attempt_id)
+            if newest is None:
+                raise AirflowSkipException(_nothing_left(attempt_id))
+            attempt_id = newest
+            log_verdict(Verdict.from_dict(store.attempt(attempt_id).verdict or {}))
         except StillBlockedError as still:
             log_verdict(still.verdict)
             raise AirflowSkipException(str(still)) from None
         except GateBlockedError as blocked:
             log_verdict(blocked.verdict)
-            attempt = store.attempt(attempt_id)
+            attempt = newest_attempt(store, attempt_id)
             days = steps.context.settings.gold.staging_days
             log.info("blocked result=%s kept_days=%g", staged_at(steps.context, attempt), days)
             raise AirflowFailException(str(blocked)) from None
@@ -157,6 +157,10 @@ def publish(attempt_id: str, asset: Asset) -> Iterator[Metadata]:
         raise AirflowSkipException(f"a newer attempt than {attempt_id} has published")
     log.info("published version=%d changed=%s", published.version, published.changed)
     yield _asset_event(asset, event, version=published.version)
+
+
+def _nothing_left(attempt_id: str) -> str:
+    return f"nothing is left of {attempt_id}: it was overtaken"
 
 
 def backfills(steps: Refresher, attempt_id: str) -> bool:

@@ -244,7 +244,7 @@ class Refresher:
     ) -> Outcome:
         """Plan, stage, audit, publish and record; for the arguments see ``plan``.
 
-        If another refresh publishes first, it is planned again on top of that.
+        If another refresh publishes first, even of older input, it is planned again on top of that.
 
         Raises:
             BaseMovedError: other refreshes published first in every round.
@@ -257,10 +257,10 @@ class Refresher:
             try:
                 self.carry_out(plan)
             except BaseMovedError:
-                self.supersede(plan.attempt_id)
                 if not left:
                     raise
-            else:
+                self.supersede(plan.attempt_id)
+            if self.context.store.attempt(plan.attempt_id).status is not AttemptStatus.SUPERSEDED:
                 break
         return self.outcome(plan, seconds=perf_counter() - started)
 

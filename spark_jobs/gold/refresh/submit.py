@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 
-from spark_jobs.gold.base.errors import BaseMovedError
-from spark_jobs.gold.refresh.again import publish_on_newest, stage_on_newest
+from spark_jobs.gold.refresh.again import audit_on_newest, publish_on_newest, stage_on_newest
 from spark_jobs.gold.refresh.steps import Refresher
 from spark_jobs.graph.manifest import Manifest
 from spark_jobs.quality.errors import GateBlockedError
@@ -36,14 +36,12 @@ def main(arguments: Sequence[str]) -> None:
             # The next Airflow task emits the asset event.
             announces=True,
         )
-        newest = stage_on_newest(refresher, attempt_id)
-        if newest is None:
-            return
-        try:
-            refresher.audit(newest)
-        except (BaseMovedError, GateBlockedError):
-            return
-        publish_on_newest(refresher, newest)
+        with suppress(GateBlockedError):
+            newest = stage_on_newest(refresher, attempt_id)
+            if newest is not None:
+                newest = audit_on_newest(refresher, newest)
+            if newest is not None:
+                publish_on_newest(refresher, newest)
 
 
 if __name__ == "__main__":

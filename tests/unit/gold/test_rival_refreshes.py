@@ -29,7 +29,12 @@ from spark_jobs.gold.recover.recompute import Recomputer
 from spark_jobs.gold.recover.replay import Replayer
 from spark_jobs.gold.recover.rollback import Rollbacker
 from spark_jobs.gold.refresh import auditing, publishing, staging
-from spark_jobs.gold.refresh.again import publish_on_newest, stage_on_newest
+from spark_jobs.gold.refresh.again import (
+    audit_on_newest,
+    newest_attempt,
+    publish_on_newest,
+    stage_on_newest,
+)
 from spark_jobs.gold.refresh.ledger import past_refreshes
 from spark_jobs.planning.decision import ReasonCode
 from spark_jobs.planning.recompute import Recompute
@@ -403,6 +408,45 @@ def test_the_command_refreshes_again_on_top_of_a_newer_publication_of_older_inpu
         )
     assert (done.status, done.error) == ("published", None)
     assert project.rows() == [(1, 10), (2, 20), (3, 30)]
+
+
+@pytest.mark.parametrize("before", ["stage", "audit", "publish"])
+@pytest.mark.parametrize("retried", [False, True])
+def test_a_task_refreshes_again_on_top_of_a_newer_publication_of_older_input(
+    project: Project, before: str, retried: bool
+) -> None:
+    with project.opened() as rival, project.opened() as refresher:
+        rival.plan("v", tick="pinned")
+        project.append("a", k=[3], x=[30])
+        attempt: str | None = refresher.plan("v", tick="t").attempt_id
+        for step in (stage_on_newest, audit_on_newest):
+            assert attempt is not None
+            if step.__name__.startswith(before):
+                rival.run("v", tick="pinned", force=True)
+            first, attempt = attempt, step(refresher, attempt)
+            if retried:
+                # Its process was killed before Airflow knew the result.
+                attempt = step(refresher, first)
+        assert attempt is not None
+        if before == "publish":
+            rival.run("v", tick="pinned", force=True)
+        done = publish_on_newest(refresher, attempt)
+        if retried:
+            assert publish_on_newest(refresher, attempt) == done
+        assert done.changed
+        assert newest_attempt(refresher.context.store, attempt).attempt_id == done.attempt_id
+    assert project.rows() == [(1, 10), (2, 20), (3, 30)]
+
+
+def test_a_forced_refresh_that_another_overtakes_is_forced_again(project: Project) -> None:
+    with project.opened() as refresher:
+        attempt = refresher.plan("v", tick="t", force=True).attempt_id
+        assert stage_on_newest(refresher, attempt) == attempt
+        assert audit_on_newest(refresher, attempt) == attempt
+        project.refresh()
+        done = publish_on_newest(refresher, attempt)
+        published = refresher.context.store.attempt(done.attempt_id)
+        assert (done.version, published.reason_code) == (2, ReasonCode.FORCED)
 
 
 def test_a_step_that_fails_without_a_newer_publication_is_a_failure(
