@@ -171,24 +171,28 @@ def backfills(steps: Refresher, attempt_id: str) -> bool:
 def report(attempt_id: str, asset: Asset) -> Iterator[Metadata]:
     """Report the outcome of a Spark application's refresh from the ledger.
 
+    If another refresh overtook the attempt, it is that of the last one planned in its place.
+
     Raises:
         AirflowFailException: the gate blocks the result.
         AirflowSkipException: a newer attempt was already published, or no row changed.
     """
+    from spark_jobs.gold.refresh.again import newest_attempt
     from spark_jobs.gold.telemetry.asset_events import event_of
     from spark_jobs.quality.verdict import Verdict
     from spark_jobs.state.attempts import AttemptStatus
 
     with refresher() as steps:
-        attempt = steps.context.store.attempt(attempt_id)
-        event = event_of(steps.context, attempt_id)
+        attempt = newest_attempt(steps.context.store, attempt_id)
+        event = event_of(steps.context, attempt.attempt_id)
     if attempt.verdict is not None:
         log_verdict(Verdict.from_dict(attempt.verdict))
     if attempt.status is AttemptStatus.SUPERSEDED:
         faster = f"a newer attempt than {attempt_id} has published"
         raise AirflowSkipException(attempt.error or faster)
     if attempt.status is not AttemptStatus.PUBLISHED or attempt.published_version is None:
-        raise AirflowFailException(attempt.error or f"attempt {attempt_id} is {attempt.status}")
+        unfinished = f"attempt {attempt.attempt_id} is {attempt.status}"
+        raise AirflowFailException(attempt.error or unfinished)
     yield _asset_event(asset, event, version=attempt.published_version)
 
 

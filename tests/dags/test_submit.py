@@ -5,14 +5,23 @@ from __future__ import annotations
 from decimal import Decimal
 
 import pytest
+from airflow.sdk import Asset
+from airflow.sdk.exceptions import AirflowFailException
 
+from spark_jobs.gold.recover.recompute import Recomputer
 from spark_jobs.gold.refresh import submit
+from spark_jobs.gold.refresh.again import newest_attempt, stage_on_newest
 from spark_jobs.graph.manifest import Manifest
+from spark_jobs.orchestration import steps as tasks
 from spark_jobs.orchestration.airflow import gold_dags
 from spark_jobs.orchestration.steps import refresher
+from spark_jobs.planning.decision import ReasonCode
+from spark_jobs.planning.recompute import Recompute
 from spark_jobs.settings import load_settings
 from spark_jobs.state.attempts import AttemptStatus
 from spark_jobs.state.store import ControlStore
+from tests.unit.gold.test_refreshes_here import PLAIN, table
+from tests.unit.gold.test_refreshes_here import Project as Local
 
 pytestmark = pytest.mark.filterwarnings("default")
 
@@ -63,3 +72,35 @@ def test_the_application_publishes_and_a_held_result_is_an_outcome_in_the_ledger
     submit.main([second])
     assert attempt(second).status is AttemptStatus.BLOCKED
     assert project.totals() == {"ada": Decimal("5.00")}
+
+
+def test_what_was_planned_again_is_reported(tmp_path, monkeypatch) -> None:
+    local = Local(tmp_path, PLAIN, a=table(k=[1], x=[10]))
+    with local.opened() as refresher:
+        first = refresher.plan("v", tick="t").attempt_id
+    local.define("SELECT a.k, a.x * 2 AS x FROM bronze.a AS a")
+    monkeypatch.setattr(tasks, "refresher", local.opened)
+    with local.opened() as refresher:
+        second = stage_on_newest(refresher, first)
+        refresher.audit(second)
+        refresher.publish(second)
+        (event,) = tasks.report(first, Asset("gold.v"))
+        assert event.extra["attempt"] == second
+        refresher.context.store.update_attempt(second, status=AttemptStatus.BLOCKED, error="no")
+        with pytest.raises(AirflowFailException, match="no"):
+            list(tasks.report(first, Asset("gold.v")))
+
+
+def test_a_backfill_that_is_overtaken_stays_a_backfill(tmp_path, monkeypatch) -> None:
+    local = Local(tmp_path, PLAIN, a=table(k=[1], x=[10]))
+    local.refresh()
+    local.append("a", k=[2], x=[20])
+    with local.opened() as refresher:
+        asked = Recompute(code=ReasonCode.BACKFILLED)
+        first = Recomputer(refresher).plan("v", tick="b", asked=asked).attempt_id
+        local.refresh()
+        monkeypatch.setattr(submit, "load_settings", lambda: refresher.context.settings)
+        monkeypatch.setattr(submit, "Refresher", lambda *_, **__: refresher)
+        submit.main([first])
+        done = newest_attempt(refresher.context.store, first)
+        assert (done.reason_code, done.status) == ("BACKFILLED", AttemptStatus.PUBLISHED)

@@ -10,9 +10,11 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 
+from spark_jobs.gold.recover.recompute import Recomputer
 from spark_jobs.gold.refresh.again import audit_on_newest, publish_on_newest, stage_on_newest
 from spark_jobs.gold.refresh.steps import Refresher
 from spark_jobs.graph.manifest import Manifest
+from spark_jobs.planning.decision import ReasonCode
 from spark_jobs.quality.errors import GateBlockedError
 from spark_jobs.settings import load_settings
 from spark_jobs.state.store import ControlStore
@@ -37,6 +39,10 @@ def main(arguments: Sequence[str]) -> None:
             announces=True,
         )
         with suppress(GateBlockedError):
+            if store.attempt(attempt_id).reason_code == ReasonCode.BACKFILLED:
+                recomputer = Recomputer(refresher)
+                recomputer.publish(recomputer.build(attempt_id))
+                return
             newest = stage_on_newest(refresher, attempt_id)
             if newest is not None:
                 newest = audit_on_newest(refresher, newest)
