@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from spark_jobs.definitions.vocabulary import Consistency, RefreshPolicy
 from spark_jobs.errors import LakehouseError
+from spark_jobs.gold.base.errors import BaseMovedError
 from spark_jobs.gold.compute.pinned import first_lines
 from spark_jobs.gold.continuous.turns import Turn, Turns
 from spark_jobs.gold.continuous.view import FollowedView, Versions
@@ -284,6 +285,11 @@ class ContinuousGold:
         except GateBlockedError as blocked:
             view.blocked(plan, newest[view.table], blocked.render(), now=started)
             logger.warning("view blocked name=%s", view.table)
+            return
+        except BaseMovedError:
+            if not view.overtaken():
+                raise
+            refresher.supersede(plan.attempt_id)
             return
         outcome = refresher.outcome(plan, seconds=self.clock() - started)
         own = None

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from spark_jobs.gold.refresh.steps import Outcome
+from spark_jobs.gold.refresh.steps import ROUNDS, Outcome
 from spark_jobs.graph.manifest import GoldEntry
 from spark_jobs.names import TableName, TableVersion
 from spark_jobs.planning.decision import ReasonCode
@@ -48,6 +48,7 @@ class FollowedView:
         seen: the versions that the view reflects; None if unknown.
         looked_at: when the view was last known to be up to date.
         failures: consecutive refreshes that failed or were blocked.
+        rivals: consecutive refreshes that another one overtook.
         next_try: no refresh starts before this time.
         version: version of the view's own table; -1 before the first publication.
         rows: input rows that the last refresh found changed.
@@ -59,6 +60,7 @@ class FollowedView:
     seen: Versions | None = None
     looked_at: float = -math.inf
     failures: int = 0
+    rivals: int = 0
     next_try: float = -math.inf
     state: StreamState = StreamState.STARTING
     error: str | None = None
@@ -109,6 +111,15 @@ class FollowedView:
             # Another process published: compare again in the next pass.
             self.seen = None
 
+    def overtaken(self) -> bool:
+        """Record that another refresh published first: the next pass plans on top of that.
+
+        Returns:
+            False if it happens again and again, which is a failure.
+        """
+        self.seen, self.rivals = None, self.rivals + 1
+        return self.rivals < ROUNDS
+
     def blocked(
         self, plan: RefreshPlan, own: TableVersion | None, error: str, *, now: float
     ) -> None:
@@ -143,6 +154,7 @@ class FollowedView:
         self.version = self.version if own is None else own.version
         self.vector = plan.vector.as_dict()
         self.looked_at, self.failures, self.next_try = now, 0, -math.inf
+        self.rivals = 0
 
     def _pause(self, failures: int, *, now: float) -> None:
         self.failures = failures + 1

@@ -1,16 +1,24 @@
-"""What continuous views report while the streams beside them start."""
+"""What continuous views report while the streams beside them start, and beside other refreshes."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
+import pytest
+
+from spark_jobs.gold.base.errors import BaseMovedError
 from spark_jobs.gold.continuous.loop import ContinuousGold
+from spark_jobs.gold.refresh.steps import ROUNDS
 from spark_jobs.graph.manifest import Manifest
+from spark_jobs.planning.decision import Full, Reason, ReasonCode
 from spark_jobs.settings import load_settings
 from spark_jobs.state.progress import StreamState
 from spark_jobs.state.store import ControlStore
 from spark_jobs.state.types import utc_now
+from tests.unit.gold.test_followed import plan, versions, view
 
 
 def test_views_of_an_earlier_run_are_starting_while_streams_start(tmp_path: Path) -> None:
@@ -27,3 +35,41 @@ def test_views_of_an_earlier_run_are_starting_while_streams_start(tmp_path: Path
         gold.report()
         gold.report_starting()
         assert next(one.heartbeat_at for one in store.progress()) == view.heartbeat_at
+
+
+class Beaten:
+    """A refresher whose refreshes another one overtakes."""
+
+    def __init__(self) -> None:
+        self.superseded: list[str] = []
+
+    def follow(self, name: str, *, pin: object) -> Any:
+        assert pin
+        more = Full(Reason(ReasonCode.INPUT_CHANGED_RULE, "more"))
+        return replace(plan(1, more), attempt_id=name)
+
+    def carry_out(self, one: Any, **_: object) -> None:
+        raise BaseMovedError(one.view, "a newer refresh of it was published")
+
+    def supersede(self, attempt_id: str) -> None:
+        self.superseded.append(attempt_id)
+
+
+def test_a_view_that_another_refresh_overtakes_has_not_failed(tmp_path: Path) -> None:
+    followed, beaten = view(), Beaten()
+    followed.state, newest = StreamState.RUNNING, versions(1, 3)
+    with ControlStore.open(f"sqlite:///{tmp_path}/control.db") as store:
+        gold = ContinuousGold(load_settings(tmp_path), store, Manifest)
+
+        def refresh() -> None:
+            gold._refresh(beaten, followed, {}, newest=newest)  # type: ignore[arg-type]
+
+        for _ in range(ROUNDS - 1):
+            refresh()
+            assert (followed.state, followed.error) == (StreamState.RUNNING, None)
+            # It is planned again in the next pass.
+            assert followed.due(newest, now=gold.clock())
+        assert beaten.superseded == ["totals"] * (ROUNDS - 1)
+        # Again and again: somebody should know.
+        with pytest.raises(BaseMovedError):
+            refresh()
