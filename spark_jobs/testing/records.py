@@ -93,7 +93,7 @@ def _change(
         "after": _whole(record.after, source),
         "source": {
             "lsn": place,
-            "sequence": _json([None if record.commit is None else str(record.commit), str(place)]),
+            "sequence": _json([_commit(record, op, place), str(place)]),
             "ts_us": round(moment.timestamp() * 1_000_000),
         },
         "transaction": None,
@@ -101,6 +101,17 @@ def _change(
     return Sent(
         _change_key(record, source, image=image, location=location), _bytes(envelope), place
     )
+
+
+def _commit(record: RecordFile, op: Operation, place: int) -> str | None:
+    """The end of the transaction before the one of a change; None for a row of a snapshot.
+
+    A change without one would belong to a transaction that may have been open at a snapshot, and
+    could sort after rows of higher positions. So it is just before the change, as after any other.
+    """
+    if record.commit is not None:
+        return str(record.commit)
+    return None if op is Operation.SNAPSHOT else str(max(place - 1, 0))
 
 
 def _whole(image: Mapping[str, Any] | None, source: SourceEntry) -> dict[str, Any] | None:

@@ -73,8 +73,14 @@ def test_a_change_has_its_own_position_and_time() -> None:
     at = datetime(2026, 3, 1, 12, 0, 1)  # noqa: DTZ001 - as YAML reads it
     found = made(op="d", before={"id": 1}, position=2, at=at)
     told = json.loads(found.value or b"")
-    assert told["source"] == {"lsn": 2, "sequence": '[null, "2"]', "ts_us": 1772366401000000}
+    assert told["source"] == {"lsn": 2, "sequence": '["1", "2"]', "ts_us": 1772366401000000}
     assert (told["after"], found.position) == (None, 2)
+
+
+@pytest.mark.parametrize(("op", "commit"), [("c", "3"), ("r", None)])
+def test_only_a_row_of_a_snapshot_has_no_commit_before_it(op: str, commit: str | None) -> None:
+    told = json.loads(made(op=op, after={"id": 1}).value or b"")
+    assert json.loads(told["source"]["sequence"]) == [commit, "4"]
 
 
 def test_an_image_has_all_declared_columns() -> None:
