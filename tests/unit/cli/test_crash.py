@@ -184,7 +184,7 @@ def test_with_json_an_error_is_json_on_the_output(
 
 def test_with_json_each_of_several_errors_is_a_problem(tmp_path: Path) -> None:
     """They are those of ``validate --json``."""
-    wrong = {"sources/orders.yml": "frmat: json\n", "sql/gold/best.sql": "SELECT 1"}
+    wrong = {"sources/orders.yml": "shape: json\n", "sql/gold/best.sql": "SELECT 1"}
     project = write_project(tmp_path / "wrong", wrong)
     found = {}
     for words in (("validate", "--no-spark"), ("plan",), ("graph",)):
