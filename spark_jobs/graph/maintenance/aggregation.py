@@ -281,8 +281,11 @@ def _unwrapped(node: exp.Expr) -> exp.Func:
 def _check_order(node: exp.Expr) -> None:
     call, around = _unwrapped(node), node.parent
     name = called_name(around) if isinstance(around, exp.Func) else ""
-    called = called_name(call) or call.sql_name().lower()
-    joined = isinstance(call, exp.GroupConcat) and node.find(exp.Order) is None
-    if joined or (called in _BY_ARRIVAL and name not in _SORTERS):
+    listed = isinstance(call, exp.GroupConcat)
+    # sqlglot names it as MySQL does.
+    called = "listagg" if listed else called_name(call) or call.sql_name().lower()
+    if (listed and node.find(exp.Order) is None) or (
+        called in _BY_ARRIVAL and name not in _SORTERS
+    ):
         text = f"{called} takes rows in the order in which they are met"
         raise NotIncrementalError(Obstacle.ORDER_DEPENDENT, text, call)

@@ -26,7 +26,8 @@ _SUGGESTIONS = {
     Obstacle.UNSUPPORTED_SUBQUERY: "Write it as a join, or correlate it by equality only.",
     Obstacle.UNRESOLVED_COLUMN: "Name the table of the column.",
     Obstacle.CLOCK_OUTSIDE_WHERE: "Compare with the clock in WHERE only.",
-    Obstacle.ORDER_DEPENDENT: "Give the aggregate an order: array_sort(collect_list(...)).",
+    Obstacle.ORDER_DEPENDENT: "Give it an order: ARRAY_SORT(COLLECT_LIST(x)), MIN_BY(x, y) for "
+    "FIRST(x), LISTAGG(x) WITHIN GROUP (ORDER BY x).",
     Obstacle.INCOMPARABLE_TYPE: "Take the parts that the view needs out of it in silver.",
     Obstacle.DEPENDS_ON_EVERY_ROW: "Give it groups: GROUP BY, or PARTITION BY in the window.",
 }

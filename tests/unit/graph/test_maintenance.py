@@ -462,10 +462,11 @@ def test_a_row_is_once_in_each_window_of_several_grouping_sets() -> None:
     assert len(calls) == 1
 
 
-def test_an_obstacle_names_the_function_as_it_is_written() -> None:
-    query = "SELECT a.k, COLLECT_LIST(a.x) AS l FROM silver.a AS a GROUP BY a.k"
+@pytest.mark.parametrize("name", ["collect_list", "listagg"])
+def test_an_obstacle_names_the_function_as_it_is_written(name: str) -> None:
+    query = f"SELECT a.k, {name}(a.x) AS l FROM silver.a AS a GROUP BY a.k"
     found, _ = maintenance_of(query, types=TYPES)
-    assert found.detail == "collect_list takes rows in the order in which they are met"
+    assert found.detail == f"{name} takes rows in the order in which they are met"
 
 
 def test_the_top_of_stored_groups_stores_nothing_more() -> None:
