@@ -125,7 +125,9 @@ def _sources(
             foreign = not was.format.streamed
             work = (Work.NOTHING,) if foreign else (Work.STOP_STREAM, Work.KEEP)
             work = (Work.KEEP,) if was.format.of_file else work
-            yield _of_source(was, Action.REMOVED, Category.BREAKING, work)
+            last = was.format is SourceFormat.DEBEZIUM and not captured(after)
+            details = ("the connector and its replication slot are deleted",) if last else ()
+            yield _of_source(was, Action.REMOVED, Category.BREAKING, work, details=details)
         elif was is not None and now is not None and was != now:
             yield _source_changed(was, now, after)
 

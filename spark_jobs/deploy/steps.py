@@ -18,6 +18,7 @@ class StepKind(StrEnum):
 
     TOPIC = "topic"
     CONNECTOR = "connector"
+    DISCONNECT = "disconnect"
     MANIFEST = "manifest"
     STREAM = "stream"
     STOP = "stop"
@@ -61,6 +62,7 @@ class Step:
         titles = {
             StepKind.TOPIC: "create topic {}",
             StepKind.CONNECTOR: "let the connector capture {}",
+            StepKind.DISCONNECT: "delete the connector, its position and its replication slot",
             StepKind.MANIFEST: "activate the manifest",
             StepKind.STREAM: "start stream {}",
             StepKind.STOP: "stop stream {}",
@@ -112,7 +114,7 @@ def _capture(changes: Sequence[Change], before: Manifest, after: Manifest) -> It
         if topic is not None:
             yield Step(StepKind.TOPIC, topic)
     if captured(before) != captured(after):
-        yield Step(StepKind.CONNECTOR, ", ".join(captured(after)))
+        yield connector_step(after)
     for change in added:
         if Work.SNAPSHOT in change.work:
             yield Step(StepKind.SNAPSHOT, change.name)
@@ -171,10 +173,20 @@ def _still_wanted(step: Step, after: Manifest) -> bool:
             return step.subject in stream_definitions(after)
         case StepKind.STOP:
             return step.subject not in stream_definitions(after)
-        case StepKind.CONNECTOR:
-            return step.subject == ", ".join(captured(after))
+        case StepKind.CONNECTOR | StepKind.DISCONNECT:
+            return step == connector_step(after)
         case StepKind.MANIFEST:
             return True
+
+
+def connector_step(manifest: Manifest) -> Step:
+    """What makes the connector capture the tables of a manifest, and no others.
+
+    Without tables it is deleted: it would keep the log of its database. A connector that stays
+    would also not read the rows of a table that is declared later, as it does when it is new.
+    """
+    tables = captured(manifest)
+    return Step(StepKind.CONNECTOR, ", ".join(tables)) if tables else Step(StepKind.DISCONNECT)
 
 
 def captured(manifest: Manifest) -> list[str]:

@@ -16,7 +16,8 @@ from spark_jobs.graph.manifest import Manifest, SourceEntry
 from spark_jobs.serving.source_dsn import source_dsn
 from spark_jobs.settings import Settings
 from spark_jobs.stack.connect import register
-from spark_jobs.stack.connector import CONNECTOR, MESSAGE_PREFIX, captured_table
+from spark_jobs.stack.connector import CONNECTOR, MESSAGE_PREFIX, captured_table, captured_tables
+from spark_jobs.stack.disconnect import disconnect
 from spark_jobs.stack.kafka import admin, ensure_topics, records_in
 from spark_jobs.stack.kafka_rights import declared_rights, grant
 from spark_jobs.stack.snapshot_signal import ask_for_rows
@@ -42,13 +43,19 @@ def add_topic(settings: Settings, manifest: Manifest, topic: str) -> None:
         raise StepFailedError(f"topic {topic}", f"Kafka says: {error.args[0]}") from error
 
 
-def capture_tables(settings: Settings, manifest: Manifest) -> None:
-    """Make the connector capture all tables of the manifest.
+def capture_tables(settings: Settings, manifest: Manifest) -> str | None:
+    """Make the connector capture all tables of the manifest; without any, delete it.
+
+    Returns:
+        what became of its slot, as a message for the user; or None.
 
     Raises:
         ConnectorFailedError: Connect rejects the request, does not answer, or the connector fails.
     """
+    if not captured_tables(manifest):
+        return disconnect(settings)
     register(settings, manifest)
+    return None
 
 
 def read_rows(settings: Settings, source: SourceEntry, *, request: str, wait: Waiter) -> None:

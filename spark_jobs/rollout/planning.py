@@ -10,7 +10,7 @@ from spark_jobs.deploy.change import Cost
 from spark_jobs.deploy.environments import entry_of
 from spark_jobs.deploy.kept_settings import kept_settings
 from spark_jobs.deploy.plan import Plan, Running, plan_change
-from spark_jobs.deploy.steps import Step, StepKind, captured
+from spark_jobs.deploy.steps import Step, StepKind, connector_step
 from spark_jobs.graph.manifest import Manifest, SilverEntry, SourceEntry
 from spark_jobs.names import TableName
 from spark_jobs.rollout.sources import new_source_facts
@@ -109,8 +109,8 @@ def _capture_again(unfinished: Deployment | None, project: Manifest) -> tuple[St
     if unfinished is None or unfinished.in_force:
         return ()
     kinds = {Step.parse(step).kind for step in unfinished.steps}
-    step = Step(StepKind.CONNECTOR, ", ".join(captured(project)))
-    return (step,) if StepKind.CONNECTOR in kinds else ()
+    told = {StepKind.CONNECTOR, StepKind.DISCONNECT} & kinds
+    return (connector_step(project),) if told else ()
 
 
 def _former(store: ControlStore, kept: Collection[str], project: Manifest) -> Manifest | None:

@@ -64,8 +64,8 @@ class Carrier:
         match step.kind:
             case StepKind.TOPIC:
                 add_topic(self.settings, self.manifest, step.subject)
-            case StepKind.CONNECTOR:
-                capture_tables(self.settings, self.manifest)
+            case StepKind.CONNECTOR | StepKind.DISCONNECT:
+                return capture_tables(self.settings, self.manifest)
             case StepKind.MANIFEST:
                 self._put_in_force(deployment)
             case StepKind.STREAM:

@@ -163,7 +163,7 @@ def worker_properties(settings: Settings, number: int) -> dict[str, object]:
 def register(settings: Settings, manifest: Manifest) -> None:
     """Create or update the connector of the manifest's Debezium sources and wait until it runs.
 
-    Nothing happens when the manifest has no such source.
+    Nothing happens when the manifest has no such source; see ``disconnect``.
 
     Raises:
         ConnectorFailedError: Connect refuses the configuration or does not answer, or the

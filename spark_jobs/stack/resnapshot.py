@@ -39,9 +39,9 @@ def resnapshot(
     try:
         with client(settings) as api:
             _accepted(connector, api.put(f"{path}/stop"))
-            _until(connector, lambda: _stopped(api, path), "does not stop")
+            until(connector, lambda: _stopped(api, path), "does not stop")
             _accepted(connector, api.delete(f"{path}/offsets"))
-            _until(connector, lambda: drop_slot(dsn, slot), f"leaves slot {slot!r} in use")
+            until(connector, lambda: drop_slot(dsn, slot), f"leaves slot {slot!r} in use")
             _accepted(connector, api.put(f"{path}/resume"))
     except httpx.TransportError as error:
         problem = f"has not started over, because Kafka Connect does not answer: {error}"
@@ -79,7 +79,12 @@ def _accepted(connector: str, answer: httpx.Response) -> None:
         raise _failed(connector, f"cannot start over: {answer.text}")
 
 
-def _until(connector: str, holds: Callable[[], bool], problem: str) -> None:
+def until(connector: str, holds: Callable[[], bool], problem: str) -> None:
+    """Wait until a condition holds.
+
+    Raises:
+        ConnectorFailedError: it does not hold in time; the problem says what is missing.
+    """
     deadline = time.monotonic() + STOPPED_SECONDS
     while not holds():
         if time.monotonic() > deadline:

@@ -206,6 +206,30 @@ def test_a_table_that_went_again_is_not_captured(settings: Settings, store: Cont
     assert make_plan(settings, store, compiled_files(settings.project_dir)).plan.empty
 
 
+def without_captured(settings: Settings) -> dict[Path, str]:
+    """Remove the only captured source and what reads it; returns the files."""
+    paths = [one for one in settings.project_dir.rglob("*") if one.is_file()]
+    removed = {one: one.read_text() for one in paths if "clicks" not in one.name}
+    for path in removed:
+        path.unlink()
+    return removed
+
+
+def test_a_last_source_that_came_back_is_captured_again(
+    settings: Settings, store: ControlStore
+) -> None:
+    run(settings, store)
+    removed = without_captured(settings)
+    # The connector is deleted, and the manifest with its source stays in force.
+    run(settings, store, failing={"manifest"})
+    done = carried(settings)
+    assert done[-1] == "disconnect"
+    for path, text in removed.items():
+        path.write_text(text)
+    run(settings, store)
+    assert carried(settings)[len(done) :] == ["connector shop.public.orders", "manifest"]
+
+
 def test_a_view_declared_again_is_no_longer_kept(settings: Settings, store: ControlStore) -> None:
     run(settings, store)
     for file in ("sql/gold/spend.sql", "expectations/gold/spend.json"):
@@ -341,7 +365,10 @@ def killed(state: Path, folder: Path, point: str) -> None:
         run(settings, store)
 
 
-@pytest.mark.parametrize("point", FAILPOINTS)
+LAST = [one for one in FAILPOINTS if one.startswith("apply.disconnect.")]
+
+
+@pytest.mark.parametrize("point", [one for one in FAILPOINTS if one not in LAST])
 def test_a_killed_apply_continues(settings: Settings, point: str) -> None:
     with ControlStore.open(settings.control_url) as store:
         run(settings, store)
@@ -368,3 +395,19 @@ def test_a_killed_apply_continues(settings: Settings, point: str) -> None:
     rest = carried(settings)[done:]
     assert set(rest) == set(EVERY)
     assert sorted(EVERY, key=rest.index) == EVERY
+
+
+@pytest.mark.parametrize("point", LAST)
+def test_a_killed_apply_deletes_the_connector_again(settings: Settings, point: str) -> None:
+    with ControlStore.open(settings.control_url) as store:
+        run(settings, store)
+        done = len(carried(settings))
+        without_captured(settings)
+        words = (settings.state, settings.project_dir, point)
+        process = forking(__name__).Process(target=killed, args=words)
+        process.start()
+        process.join(60)
+        assert process.exitcode == EXIT_CODE
+        run(settings, store)
+    rest = list(dict.fromkeys(carried(settings)[done:]))
+    assert rest == ["disconnect", "manifest", "stop bronze.orders", "stop silver.orders"]

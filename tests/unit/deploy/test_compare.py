@@ -249,6 +249,23 @@ def test_a_connector_that_is_new_reads_by_itself(planned: Any) -> None:
     assert plan.changes[0].work == (Work.CREATE_TOPIC, Work.CAPTURE, Work.START_STREAM)
 
 
+def test_the_last_captured_table_takes_the_connector_with_it(planned: Any) -> None:
+    """It would keep the log of its database, and read no rows of a table that comes later."""
+    others = {
+        "sources/orders.yml": None,
+        "sql/silver/orders.sql": None,
+        "sql/gold/spend.sql": None,
+        "expectations/gold/spend.json": None,
+        **dict.fromkeys(BASE),
+    }
+    plan = planned(others, {**others, "sources/orders.yml": SOURCE})
+
+    assert [str(one) for one in plan.steps] == ["disconnect", "manifest", "stop bronze.orders"]
+    assert plan.steps[0] == Step.parse("disconnect")
+    assert "replication slot" in plan.steps[0].title
+    assert plan.changes[0].details == ("the connector and its replication slot are deleted",)
+
+
 def test_a_removed_source_stops_its_streams_only(planned: Any) -> None:
     gone = {"sources/clicks.yml": None, "sql/silver/clicks.sql": None}
     plan = planned(gone)
