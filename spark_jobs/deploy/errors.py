@@ -27,6 +27,25 @@ class ChangeLosesDataError(LocatedError):
     )
 
 
+class SourceKindChangedError(LocatedError):
+    """A source that was a topic, a file or an external table became another of these."""
+
+    condition = "SOURCE_KIND_CHANGED"
+    name: str
+    was: str
+    now: str
+    why: str
+    _: KW_ONLY
+    fresh: str
+    then: str
+    primary = "{name}: the format cannot change from {was} to {now}"
+    detail = "{why}"
+    hint = (
+        "Declare it under a new name, {fresh}, and move its readers there; once nothing reads the "
+        "old one, remove its file and {then}."
+    )
+
+
 class ApplyRunningError(LakehouseError):
     """Another apply is running."""
 

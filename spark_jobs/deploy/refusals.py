@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from spark_jobs.definitions.vocabulary import SourceFormat
 from spark_jobs.definitions.widening import wider
-from spark_jobs.deploy.errors import ChangeLosesDataError
+from spark_jobs.deploy.errors import ChangeLosesDataError, SourceKindChangedError
 from spark_jobs.errors import LakehouseError, Location
 from spark_jobs.graph.manifest import Manifest, SilverEntry, SourceEntry
 
@@ -34,11 +35,30 @@ def _of_source(before: SourceEntry, after: SourceEntry) -> Iterator[LakehouseErr
     if before.format.of_file and after.format.of_file:
         # Each load reads the whole file, and replaces the table if it cannot compare the rows.
         return
+    if before.format != after.format and not (before.format.streamed and after.format.streamed):
+        yield _other_kind(before, after)
+        return
     for field, why in _SOURCE_REASONS.items():
         was, now = getattr(before, field), getattr(after, field)
         if was != now:
             subject = f'source "{after.name}"'
             yield _loses(subject, field, was, now, why, name=after.name, file=after.file)
+
+
+def _other_kind(before: SourceEntry, after: SourceEntry) -> SourceKindChangedError:
+    """Only one of them is a topic, a file of the project or a table of another writer."""
+    own = "records of its topic" if before.format.streamed else "rows of its file"
+    external = before.format is SourceFormat.DELTA
+    place = "in a table of another writer, not in the lake" if external else "in the lake"
+    return SourceKindChangedError(
+        f'source "{after.name}"',
+        before.format.value,
+        after.format.value,
+        f"The {'rows' if external else own} are {place}; the new ones would need another table.",
+        fresh=f"{after.name}_2",
+        then="apply" if external else "apply; `tidemark drop` deletes its table",
+        location=Location(after.file),
+    )
 
 
 def _of_silver(before: SilverEntry, after: SilverEntry) -> Iterator[LakehouseError]:

@@ -7,7 +7,9 @@ from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 
 from spark_jobs.deploy.change import Action, Category, Change, Cost, Kind, Work
 from spark_jobs.deploy.plan import Plan, Running, plan_change
@@ -351,6 +353,43 @@ def test_a_change_that_loses_data_is_refused(
     assert "CHANGE_LOSES_DATA" in {one.condition for one in plan.problems}
     assert what in {getattr(one, "what", None) for one in plan.problems}
     assert all(one.location is not None for one in plan.problems)
+
+
+CSV = """\
+format: csv
+path: seeds/clicks.csv
+keys: id
+columns: {id: STRING, at: TIMESTAMP}
+"""
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "stored"),
+    [
+        (
+            "format: delta\nlocation: EXTERNAL\ncolumns: {id: STRING}\n",
+            EVENTS,
+            "table of another writer",
+        ),
+        (CSV, "format: delta\nlocation: EXTERNAL\ncolumns: {id: STRING}\n", "rows of its file"),
+        (EVENTS, CSV, "records of its topic"),
+    ],
+    ids=["delta", "csv", "json"],
+)
+def test_a_source_of_another_kind_is_refused_in_its_own_words(
+    planned: Any, tmp_path: Path, was: str, now: str, stored: str
+) -> None:
+    """An external table has no topic, and nothing in the lake is lost."""
+    rest: dict[str, str | None] = {"sql/silver/clicks.sql": None}
+    rest |= {"seeds/clicks.csv": "id,at\na,2026-01-01T00:00:00Z\n"}
+    write_deltalake(tmp_path / "external", pa.table({"id": ["a"]}))
+    sources = [one.replace("EXTERNAL", str(tmp_path / "external")) for one in (now, was)]
+    (problem,) = planned(*({**rest, "sources/clicks.yml": one} for one in sources)).problems
+
+    assert problem.condition == "SOURCE_KIND_CHANGED"
+    assert stored in problem.detail
+    assert ("tidemark drop" in problem.hint) == ("delta" not in was)
+    assert "clicks_2" in problem.hint
 
 
 def test_a_captured_table_declared_again_warns_of_deletions(compiled: Any) -> None:
