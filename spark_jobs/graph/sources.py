@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Final
+from urllib.parse import unquote, urlsplit
 
+from spark_jobs.definitions.errors import UnexpectedValueError
 from spark_jobs.definitions.project import SourceDefinition
 from spark_jobs.definitions.vocabulary import SourceFormat
 from spark_jobs.errors import LakehouseError
@@ -15,6 +19,7 @@ from spark_jobs.graph.seeds import check_seed
 
 # Returns Spark SQL types by column for the location of a Delta table.
 DeltaSchema = Callable[[str], Mapping[str, str]]
+_ENCODED: Final = re.compile("%[0-9A-Fa-f]{2}")
 
 
 def compile_source(
@@ -28,8 +33,9 @@ def compile_source(
     declared = definition.declared
     columns = tuple(Column(name=name, **one.model_dump()) for name, one in declared.columns.items())
     location = _absolute(declared.location, project_dir) if declared.location else None
-    if declared.format is SourceFormat.DELTA and location and not columns:
-        columns = _asked(definition, location, delta_schema, problems)
+    external = location if declared.format is SourceFormat.DELTA else None
+    if external and _findable(definition, external, problems) and not columns:
+        columns = _asked(definition, external, delta_schema, problems)
     digest = None
     if declared.format.of_file:
         digest = check_seed(definition, project_dir, problems)
@@ -81,6 +87,25 @@ def _asked(
         )
     )
     return ()
+
+
+def _findable(definition: SourceDefinition, location: str, problems: list[LakehouseError]) -> bool:
+    """Whether delta-rs looks for a table where it is: it decodes a path, unlike Spark."""
+    path = unquote(urlsplit(location).path) if location.startswith("file:") else location
+    found = None if "://" in path else _ENCODED.search(path)
+    if found is None:
+        return True
+    problems.append(
+        UnexpectedValueError(
+            f'source "{definition.name}"',
+            "location",
+            f"{found[0]!r} in the path {path} is read as {unquote(found[0])!r} by delta-rs",
+            "Write a path as its folders are named, without encoding. Rename or move a folder that "
+            "has a percent sign before two hexadecimal digits in its name.",
+            location=definition.places.value_of("location"),
+        )
+    )
+    return False
 
 
 def _absolute(location: str, project_dir: Path) -> str:

@@ -6,7 +6,9 @@ import os
 import time
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 
 from spark_jobs.errors import SettingError
 from spark_jobs.graph.manifest import Manifest
@@ -49,6 +51,30 @@ def test_airflow_reads_its_dag_files_when_the_manifest_has_changed(
     # Airflow compares this with the end of its last reading.
     assert file.stat().st_mtime >= before - 0.1
     assert Manifest.read(settings.manifest_file).project == "second"
+
+
+@pytest.mark.parametrize("columns", ["", "columns: {id: BIGINT}\n"])
+def test_a_table_that_delta_rs_would_look_for_elsewhere_is_refused(
+    tmp_path: Path, columns: str
+) -> None:
+    """Its log cannot be read, which says nothing about the reason."""
+    write_deltalake(tmp_path / "data/with blank", pa.table({"id": [1]}))
+    (tmp_path / "sources").mkdir()
+
+    def problems(location: str) -> list[str | None]:
+        text = f'format: delta\nlocation: "{location}"\n{columns}'
+        (tmp_path / "sources/events.yml").write_text(text)
+        found = inspect_settings(load_settings(tmp_path))[1]
+        assert {one.condition for one in found} <= {"UNEXPECTED_VALUE"}
+        return [one.primary for one in found]
+
+    assert problems("data/with blank") == []
+    assert problems(f"file://{tmp_path}/data/with%20blank") == []
+    (told,) = problems("data/with%20blank")
+    assert told is not None
+    assert "'%20'" in told
+    # So is a folder that really has this name.
+    assert problems(f"file://{tmp_path}/data/a%2520b")
 
 
 def test_a_lake_that_delta_rs_would_look_for_elsewhere_is_refused(tmp_path: Path) -> None:
