@@ -104,7 +104,7 @@ class AirflowApi(AbstractContextManager["AirflowApi"]):
             if not (unknown and answer.status_code == httpx.codes.NOT_FOUND):
                 answer.raise_for_status()
         except httpx.HTTPError as error:
-            raise AirflowUnreachableError(str(error)) from error
+            raise AirflowUnreachableError(str(error) or type(error).__name__) from error
         return answer
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY
 
-from spark_jobs.errors import LakehouseError
+from spark_jobs.errors import LakehouseError, first_line
 
 
 class RecordsNotDeliveredError(LakehouseError):
@@ -54,4 +54,4 @@ class AirflowUnreachableError(LakehouseError):
 
     @property
     def line(self) -> str:
-        return self.reason.splitlines()[0].rstrip(".")
+        return first_line(self.reason).rstrip(".") or "no reason"
