@@ -248,6 +248,8 @@ class MaintenanceSettings(BaseModel):
     # Older attempts and verifications are deleted from the control database, and older counts of
     # silver batches are aggregated; the newest always stay.
     ledger_days: float = Field(default=90, gt=0)
+    # Older runs leave Airflow's database, with their log files. 0: all are kept.
+    airflow_days: float = Field(default=0, ge=0)
 
     @property
     def small_file_bytes(self) -> int:

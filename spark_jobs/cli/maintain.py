@@ -27,6 +27,7 @@ from spark_jobs.terminal.tables import FittedTable
 
 if TYPE_CHECKING:
     from spark_jobs.silver.repair.expiring import Expired
+    from spark_jobs.stack import airflow_history
     from spark_jobs.state.trimming import Trimmed
 
 
@@ -75,6 +76,7 @@ class Maintenance:
     trimmed: Trimmed | None = None
     copies: list[str] = field(default_factory=list)
     clustered: list[str] = field(default_factory=list)
+    airflow: airflow_history.Cleaned | None = None
 
 
 def maintain(
@@ -116,6 +118,13 @@ def maintain(
             f"incidents {words} the control database.",
             soft_wrap=True,
         )
+    if done.airflow is not None:
+        words = "would leave" if dry_run else "left"
+        console.print(
+            f"Airflow's runs before {done.airflow.before:%Y-%m-%d} {words} its database, and "
+            f"{done.airflow.files:,} log files ({done.airflow.bytes:,} B) the disk.",
+            soft_wrap=True,
+        )
 
 
 def run_maintenance(
@@ -128,6 +137,7 @@ def run_maintenance(
     Raises:
         TableUnknownError: a name that no table of this project has.
     """
+    from spark_jobs.stack.airflow_history import clean_history
     from spark_jobs.storage.errors import TableUnknownError
 
     places = _places(project)
@@ -162,6 +172,8 @@ def run_maintenance(
         done.staged = list(_expire_staged(project, dry_run=dry_run, now=now))
         before = now - timedelta(days=maintenance.ledger_days)
         done.trimmed = project.store.trim(before=before, dry_run=dry_run)
+        # Late: a failure, as of a database that is down, keeps little else from its clean-up.
+        done.airflow = clean_history(project.settings, now=now, dry_run=dry_run)
     # Last, because files that cannot be deleted end it.
     done.copies = [] if logs or dry_run else _delete_copies(project)
     return done

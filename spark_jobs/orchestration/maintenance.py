@@ -99,9 +99,10 @@ MAINTENANCE = (
         verbs=(Verb("maintain", ("maintain",), 4 * 60 * MINUTE, "lake-grows", judges=False),),
         does="Deletes rows older than their table's `ttl`, in one commit per table, which gold "
         "views and sinks process; files that no readable version needs; expired staged results; "
-        "old rows of the ledger. Clusters the files of tables with `cluster_by`. Files that a "
-        "view, a sink, a stream or a run has not read yet are kept; the log names it. Writers "
-        "compact the small files of their tables themselves.",
+        "old rows of the ledger; with `maintenance.airflow_days`, Airflow's old runs and logs. "
+        "Clusters the files of tables with `cluster_by`. Files that a view, a sink, a stream or a "
+        "run has not read yet are kept; the log names it. Writers compact the small files of their "
+        "tables themselves.",
         runbooks=("lake-grows",),
     ),
     MaintenanceDag(

@@ -195,6 +195,17 @@ class PartFailedError(LakehouseError):
         return f'Read "{self.log}"; ' if self.log else ""
 
 
+class AirflowNotCleanedError(LakehouseError):
+    """Airflow's own command that deletes old runs failed."""
+
+    condition = "AIRFLOW_NOT_CLEANED"
+    code: int
+    tail: str
+    primary = "old runs of Airflow are not deleted: `airflow db clean` ended with {code}"
+    detail = "The end of its output:\n{tail}"
+    hint = "Check that Airflow's database runs, then repeat `tidemark maintain`."
+
+
 class KafkaUsersMissingError(LakehouseError):
     """Kafka's storage was formatted before it had users, and security is switched on."""
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
+import sqlite3
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -23,6 +26,8 @@ from spark_jobs.orchestration.alerts import VerbCrashedError, alert_of
 from spark_jobs.orchestration.maintenance import CONTROL, MAINTENANCE, maintenance_dags, run_verb
 from spark_jobs.sections import Pools
 from spark_jobs.settings import load_settings
+from spark_jobs.stack.airflow_config import airflow_home
+from spark_jobs.stack.airflow_history import HIDING, clean_database
 from spark_jobs.state.progress import StreamState
 from spark_jobs.state.store import ControlStore
 from spark_jobs.state.types import utc_now
@@ -154,3 +159,41 @@ def test_a_verb_s_condition_and_remedy_are_those_of_its_alert(project) -> None:
     assert told.condition == "CONTROL_UNREACHABLE"
     assert told.runbook == "docs/runbooks/server-unreachable.md"
     assert told.todo == "Check that the database runs and that the setting control_db names it."
+
+
+def test_old_runs_of_airflow_are_deleted_by_its_own_command(
+    project, airflow_database, tmp_path
+) -> None:
+    """Tasks go with their run; a newer run, and the last scheduled one of a DAG, stay."""
+    database = tmp_path / "airflow.db"
+    shutil.copy(airflow_database, database)
+    runs = [
+        ("m1", "manual", "2026-02-01 00:00:00"),
+        ("m2", "manual", "2026-11-01 00:00:00"),
+        ("s1", "scheduled", "2026-01-01 00:00:00"),
+        ("s2", "scheduled", "2026-03-01 00:00:00"),
+    ]
+    with closing(sqlite3.connect(database)) as opened, opened:
+        opened.execute("DELETE FROM dag_run")
+        for run_id, kind, started in runs:
+            opened.execute(
+                "INSERT INTO dag_run (dag_id, run_id, run_type, start_date, run_after, state, "
+                "log_template_id, clear_number, updated_at) "
+                "VALUES ('gold__spend', ?, ?, ?, ?, 'success', 1, 0, ?)",
+                (run_id, kind, started, started, started),
+            )
+    settings = load_settings()
+    home = airflow_home(settings)
+    home.mkdir(parents=True)
+    address = f"sqlite:///{database}"
+    (home / "airflow.cfg").write_text(f"[database]\nsql_alchemy_conn = {address}\n")
+    with pytest.MonkeyPatch.context() as patch:
+        # As in a task of Airflow.
+        for name in HIDING:
+            patch.setenv(name, "airflow-db-not-allowed:///")
+        clean_database(settings, datetime(2026, 10, 1, tzinfo=UTC))
+    with closing(sqlite3.connect(database)) as opened:
+        left = {one for (one,) in opened.execute("SELECT run_id FROM dag_run")}
+        tables = {one for (one,) in opened.execute("SELECT name FROM sqlite_master")}
+    assert left == {"m2", "s2"}
+    assert not [one for one in tables if one.startswith("_airflow_deleted")]
