@@ -286,7 +286,9 @@ def _semi_joined(scope: Scope, schema: MappingSchema) -> dict[str, list[str] | N
 def _columns_of(source: exp.Expr | Scope, schema: MappingSchema) -> list[str] | None:
     if isinstance(source, exp.Table):
         return list(schema.column_names(source)) or None
-    if isinstance(source, Scope) and not source.is_udtf:
+    if isinstance(source, Scope) and source.is_udtf:
+        return source.expression.alias_column_names or None
+    if isinstance(source, Scope):
         names = _outputs(source.expression)
         outer = source.outer_columns
         if _pivots(source) or any(one.unalias().meta.get(_UNNAMED) for one in _selected(source)):

@@ -115,3 +115,39 @@ TAKEN = {
         "GROUP BY WINDOW(o.created_at, '1 hour')"
     ),
 }
+
+_TAGS = "LATERAL VIEW EXPLODE(o.tags) t AS"
+
+REFUSED |= {
+    "a column of a LATERAL VIEW and of a table": (
+        f"SELECT customer {_ORDERS} {_TAGS} customer",
+        "AMBIGUOUS_COLUMN",
+        "1:8",
+    ),
+    "a column of two LATERAL VIEWs": (
+        (
+            f"SELECT o.day, MAX(tag) AS tag {_ORDERS} {_TAGS} tag\n"
+            "LATERAL VIEW EXPLODE(o.tags) u AS tag GROUP BY o.day"
+        ),
+        "AMBIGUOUS_COLUMN",
+        "1:19",
+    ),
+    "an unknown column of a LATERAL VIEW": (
+        f"SELECT t.tags {_ORDERS} {_TAGS} tag",
+        "UNKNOWN_COLUMN",
+        "1:10",
+    ),
+}
+TAKEN |= {
+    "a column of a LATERAL VIEW with its name": (
+        f"SELECT t.customer {_ORDERS} {_TAGS} customer ORDER BY customer"
+    ),
+    "a LATERAL VIEW over another one": (
+        f"SELECT day, tag, place {_ORDERS} {_TAGS} tag "
+        "LATERAL VIEW POSEXPLODE(ARRAY(tag, customer)) u AS place, part WHERE part <> tag"
+    ),
+    "a LATERAL VIEW without names of columns": (
+        f"SELECT col, t.col AS c {_ORDERS} LATERAL VIEW EXPLODE(o.tags) t"
+    ),
+    "values with names": "SELECT v.a, b FROM VALUES (1, 2) AS v(a, b)",
+}
