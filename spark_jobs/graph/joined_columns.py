@@ -85,7 +85,7 @@ def _replace(
         name = names.pop()
         if not made or names or len(tables) < 2 or name not in found:
             continue
-        of_join = part is select and any(_contains(one, call) for one in within)
+        of_join = part is select and any(contains(one, call) for one in within)
         if call.parent_select is select and not of_join:
             call.replace(found[name].copy())
     for column in [*part.find_all(exp.Column)]:
@@ -100,7 +100,8 @@ def _replace(
             column.replace(found[column.name].copy())
 
 
-def _contains(node: exp.Expr, inner: exp.Expr) -> bool:
+def contains(node: exp.Expr, inner: exp.Expr) -> bool:
+    """Whether a node is another one, or within it."""
     around: exp.Expr | None = inner
     while around is not None and around is not node:
         around = around.parent

@@ -27,7 +27,7 @@ from spark_jobs.graph.errors import (
 )
 from spark_jobs.graph.functions import GENERATORS, called_name
 from spark_jobs.graph.inference import common_type
-from spark_jobs.graph.joined_columns import correct_joined_columns, note_joins_by_name
+from spark_jobs.graph.joined_columns import contains, correct_joined_columns, note_joins_by_name
 from spark_jobs.graph.parsing import SqlText
 from spark_jobs.graph.place_checks import with_bare_positions, wrong_position
 from spark_jobs.graph.renamed_columns import with_renaming_apart, wrong_names
@@ -205,10 +205,11 @@ def _check_column(
 ) -> LakehouseError | None:
     if _of_grouping_function(column, scope) or _pivots(scope):
         return None
-    reach = _reach(scope, schema)
+    reach = _reach(column, scope, schema)
     name = column.name
     written = _written(column.this, source)
-    if column.table:
+    # A table that was not written is one of those whose columns are not in reach here.
+    if column.table and not (column.table not in reach and _is_added(column)):
         if column.table not in reach:
             return UnknownRelationError(
                 subject,
@@ -262,24 +263,34 @@ def _own(scope: Scope, schema: MappingSchema) -> dict[str, list[str] | None]:
     }
 
 
-def _reach(scope: Scope, schema: MappingSchema) -> dict[str, list[str] | None]:
+def _is_added(column: exp.Column) -> bool:
+    """Whether qualifying added a column's table."""
+    table = column.args["table"]
+    return table.meta.get("start") is None and column.this.meta.get("start") is not None
+
+
+def _reach(column: exp.Column, scope: Scope, schema: MappingSchema) -> dict[str, list[str] | None]:
     """The relations in scope: those of FROM, and those of outer queries."""
-    found = _own(scope, schema) | _semi_joined(scope, schema)
+    found = _own(scope, schema) | _semi_joined(column, scope, schema)
     around = scope.parent
     inner = scope
     while around is not None:
         if inner.is_subquery or inner.is_udtf or inner.can_be_correlated:
-            found = _own(around, schema) | found
+            found = _own(around, schema) | _semi_joined(column, around, schema) | found
         inner, around = around, around.parent
     return found
 
 
-def _semi_joined(scope: Scope, schema: MappingSchema) -> dict[str, list[str] | None]:
-    """Right sides of semi and anti joins, which their conditions may refer to."""
+def _semi_joined(
+    column: exp.Column, scope: Scope, schema: MappingSchema
+) -> dict[str, list[str] | None]:
+    """The right side of the semi or anti join in whose condition a column stands."""
     return {
         join.this.alias_or_name: _columns_of(scope.sources[join.this.alias_or_name], schema)
         for join in scope.expression.args.get("joins") or ()
-        if join.kind in {"SEMI", "ANTI"} and join.this.alias_or_name in scope.sources
+        if join.kind in {"SEMI", "ANTI"}
+        and join.this.alias_or_name in scope.sources
+        and contains(join, column)
     }
 
 

@@ -151,3 +151,32 @@ TAKEN |= {
     ),
     "values with names": "SELECT v.a, b FROM VALUES (1, 2) AS v(a, b)",
 }
+REFUSED |= {
+    "the right side of a semi join in SELECT": (
+        f"SELECT o.day, u.age {_ORDERS} SEMI JOIN silver.users AS u ON u.customer = o.customer",
+        "UNKNOWN_RELATION",
+        "1:15",
+    ),
+    "the right side of an anti join in WHERE": (
+        (
+            f"SELECT o.day {_ORDERS} LEFT ANTI JOIN silver.users AS u ON u.customer = o.customer\n"
+            "WHERE age > 1"
+        ),
+        "UNKNOWN_COLUMN",
+        "2:7",
+    ),
+    "the right side of a semi join in a later join": (
+        (
+            f"SELECT o.day {_ORDERS} LEFT SEMI JOIN silver.users AS u ON u.customer = o.customer\n"
+            "JOIN silver.shops AS s ON s.shop = u.segment"
+        ),
+        "UNKNOWN_RELATION",
+        "2:36",
+    ),
+}
+TAKEN |= {
+    "a subquery in the condition of a semi join": (
+        f"SELECT day {_ORDERS} LEFT SEMI JOIN silver.users AS u ON u.customer = o.customer "
+        "AND age > 1 AND EXISTS (SELECT 1 FROM silver.shops AS s WHERE s.shop = u.segment)"
+    ),
+}
