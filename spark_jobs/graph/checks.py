@@ -12,6 +12,7 @@ from spark_jobs.definitions.errors import ColumnNameError, ReservedColumnError
 from spark_jobs.errors import LakehouseError
 from spark_jobs.graph.argument_checks import check_arguments
 from spark_jobs.graph.cast_checks import check_casts
+from spark_jobs.graph.clause_checks import check_clauses
 from spark_jobs.graph.dialect import dialect, to_sql
 from spark_jobs.graph.errors import (
     DuplicateColumnError,
@@ -70,6 +71,7 @@ def check_functions(tree: exp.Query, source: SqlText, subject: str) -> Iterator[
     yield from check_casts(source, subject)
     yield from check_literals(source, subject)
     yield from check_places(tree, source, subject)
+    yield from check_clauses(tree, source, subject)
 
 
 def check_output(

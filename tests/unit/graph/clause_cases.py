@@ -96,7 +96,10 @@ TAKEN = {
     ),
     "a window over groups of a sum": (
         f"SELECT RANK() OVER (PARTITION BY o.order_id + 1 ORDER BY MAX(o.day)) AS r {_ORDERS} "
-        "GROUP BY o.order_id + 1 HAVING o.order_id + 1 > 2 ORDER BY o.order_id + 1"
+        "GROUP BY o.order_id + 1 HAVING o.order_id + 1 > 2"
+    ),
+    "the order of a grouped sum": (
+        f"SELECT MAX(o.day) AS d {_ORDERS} GROUP BY o.order_id + 1 ORDER BY o.order_id + 1"
     ),
     "sets of sums": (
         f"SELECT o.order_id + 1 AS n, SUM(o.amount) AS s {_ORDERS} "
@@ -178,5 +181,67 @@ TAKEN |= {
     "a subquery in the condition of a semi join": (
         f"SELECT day {_ORDERS} LEFT SEMI JOIN silver.users AS u ON u.customer = o.customer "
         "AND age > 1 AND EXISTS (SELECT 1 FROM silver.shops AS s WHERE s.shop = u.segment)"
+    ),
+}
+REFUSED |= {
+    "GROUPING without sets": (
+        f"SELECT o.day, GROUPING(o.day) AS g {_ORDERS} GROUP BY o.day",
+        "MISPLACED_AGGREGATE",
+        "1:15",
+    ),
+    "GROUPING_ID in HAVING without sets": (
+        f"SELECT o.day {_ORDERS} GROUP BY o.day\nHAVING GROUPING_ID() = 0",
+        "MISPLACED_AGGREGATE",
+        "2:8",
+    ),
+    "QUALIFY without a window": (
+        f"SELECT o.day {_ORDERS}\nQUALIFY o.day > DATE '2026-01-01'",
+        "WINDOW",
+        "2:9",
+    ),
+    "QUALIFY with the window of a subquery": (
+        (
+            f"SELECT x.day FROM (SELECT o.day, ROW_NUMBER() OVER (ORDER BY o.day) AS r {_ORDERS})"
+            " AS x\nQUALIFY x.r = 1"
+        ),
+        "WINDOW",
+        "2:9",
+    ),
+    "DISTINCT in the order of another column": (
+        f"SELECT DISTINCT o.day {_ORDERS}\nORDER BY o.amount",
+        "UNKNOWN_COLUMN",
+        "2:10",
+    ),
+    "DISTINCT in the order of a renamed column": (
+        f"SELECT DISTINCT o.day AS d {_ORDERS}\nORDER BY day",
+        "UNKNOWN_COLUMN",
+        "2:10",
+    ),
+    "DISTINCT in the order of an alias's relation": (
+        f"SELECT DISTINCT o.day AS day {_ORDERS}\nORDER BY o.day",
+        "UNKNOWN_COLUMN",
+        "2:10",
+    ),
+}
+TAKEN |= {
+    "GROUPING in a window and in HAVING": (
+        f"SELECT o.day, RANK() OVER (PARTITION BY GROUPING(o.day) ORDER BY o.day) AS r {_ORDERS} "
+        "GROUP BY o.customer, GROUPING SETS ((o.day), ())"
+    ),
+    "GROUPING of ROLLUP in HAVING": (
+        f"SELECT o.day {_ORDERS} GROUP BY ROLLUP (o.day) HAVING GROUPING(day) = 0"
+    ),
+    "QUALIFY by an output": (
+        f"SELECT o.day, ROW_NUMBER() OVER w AS r {_ORDERS} QUALIFY r = 1 "
+        "WINDOW w AS (PARTITION BY o.day ORDER BY o.order_id)"
+    ),
+    "DISTINCT in the order of its columns": (
+        f"SELECT DISTINCT o.day, UPPER(o.customer) AS c {_ORDERS} ORDER BY o.day + 1, C, 1"
+    ),
+    "DISTINCT in the order of a subquery": (
+        f"SELECT DISTINCT o.day {_ORDERS} ORDER BY (SELECT MAX(u.age) FROM silver.users AS u)"
+    ),
+    "DISTINCT in the order of a field": (
+        f"SELECT DISTINCT s.place, s.place.at.x {_SHOPS} ORDER BY place.City, x"
     ),
 }
