@@ -13,6 +13,7 @@ from typing_extensions import TypeIs
 from spark_jobs.errors import LakehouseError
 from spark_jobs.graph.functions import is_aggregate, window_of
 from spark_jobs.graph.group_checks import ungrouped_columns
+from spark_jobs.graph.order_checks import check_order
 from spark_jobs.graph.parsing import SqlText
 from spark_jobs.graph.semantic_errors import (
     MisplacedAggregateError,
@@ -42,6 +43,7 @@ def check_semantics(tree: exp.Query, source: SqlText, subject: str) -> Iterator[
             yield from _ungrouped(select, source, subject)
     yield from _stars(tree, source, subject)
     yield from check_types(tree, source, subject)
+    yield from check_order(tree, source, subject)
     yield from check_windows(tree, source, subject)
     yield from check_subqueries(tree, source, subject)
 

@@ -25,7 +25,7 @@ from spark_jobs.graph.shown import shown
 
 # Marks a column whose type is certain.
 _SURE = "sure_type"
-_COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ)
+COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ)
 _ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod)
 _CONDITIONS = (exp.Connector, exp.Not, exp.Predicate)
 # Types that Spark adds to a date as days.
@@ -112,7 +112,7 @@ def _compared(node: exp.Expr) -> Iterator[tuple[exp.Expr, exp.Expr]]:
             yield from pairwise(_typed(node.expressions))
         case exp.SetOperation():
             yield from _united(node)
-        case _ if isinstance(node, _COMPARISONS):
+        case _ if isinstance(node, COMPARISONS):
             yield node.left, node.right
 
 
@@ -216,6 +216,11 @@ def _incomparable(
     return IncomparableTypesError(
         subject, shown(node), _written(left), _written(right), location=source.of(at)
     )
+
+
+def sure_type(node: exp.Expr) -> exp.DataType | None:
+    """The type of an expression if it is certain, after ``check_types``; else None."""
+    return _sure_type(node)
 
 
 def sure_kind(node: exp.Expr) -> str | None:

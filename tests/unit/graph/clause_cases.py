@@ -245,3 +245,43 @@ TAKEN |= {
         f"SELECT DISTINCT s.place, s.place.at.x {_SHOPS} ORDER BY place.City, x"
     ),
 }
+_LABELS = "FROM silver.labels AS l"
+_UNORDERED = {
+    "MAX of a map": ("SELECT MAX(l.names) AS m {}", "1:12"),
+    "DISTINCT maps": ("SELECT DISTINCT l.shop, l.names {}", "1:25"),
+    "the union of maps": ("SELECT l.names {0} UNION SELECT l.names {0}", "1:8"),
+    "maps except maps": ("SELECT l.names {0} EXCEPT ALL SELECT l.names {0}", "1:8"),
+    "the order of maps": ("SELECT l.shop {}\nORDER BY l.names", "2:10"),
+    "a window in the order of maps": ("SELECT RANK() OVER (ORDER BY l.names) AS r {}", "1:30"),
+    "the part of a window by maps": (
+        "SELECT RANK() OVER (PARTITION BY l.names ORDER BY l.shop) AS r {}",
+        "1:34",
+    ),
+    "maps that are compared": ("SELECT l.shop {}\nWHERE l.names = l.names", "2:7"),
+    "a map in a list": ("SELECT l.shop {}\nWHERE l.names IN (l.names)", "2:7"),
+    "a map within a struct": ("SELECT MIN(l.more) AS m {}", "1:12"),
+    "a map by which others are chosen": ("SELECT MAX_BY(l.shop, l.names) AS m {}", "1:23"),
+    "the greatest map": ("SELECT GREATEST(l.names, l.names) AS m {}", "1:17"),
+    "a map of a subquery": (
+        "SELECT MAX(x.n) AS m FROM (SELECT l.names AS n {}) AS x",
+        "1:12",
+    ),
+    "the choice by a map": ("SELECT CASE l.names WHEN l.names THEN 1 END AS c {}", "1:13"),
+    "MAX of a variant": ("SELECT MAX(l.raw) AS m {}", "1:12"),
+    "DISTINCT variants": ("SELECT DISTINCT l.raw {}", "1:17"),
+}
+REFUSED |= {
+    name: (sql.format(_LABELS), "ARGUMENT_TYPE", place) for name, (sql, place) in _UNORDERED.items()
+}
+TAKEN |= {
+    "maps that are not compared": (
+        f"SELECT l.names, COUNT(DISTINCT l.names) AS n, MAX_BY(l.names, l.shop) AS m, "
+        f"ANY_VALUE(l.raw) AS r {_LABELS} GROUP BY l.names"
+    ),
+    "maps of two queries": f"SELECT l.names {_LABELS} UNION ALL SELECT l.names {_LABELS}",
+    "values of a map": f"SELECT MAX(l.names['en']) AS e, MIN(l.names.de) AS d {_LABELS}",
+    "structs and arrays in an order": (
+        f"SELECT DISTINCT s.place, o.tags {_SHOPS} JOIN silver.orders AS o "
+        "ON o.customer = s.shop AND s.place >= s.place ORDER BY s.place, o.tags"
+    ),
+}

@@ -16,6 +16,12 @@ COLUMNS = {
     },
     "users": {"customer": "string", "segment": "string", "age": "int"},
     "shops": {"shop": "string", "place": "struct<City: string, at: struct<x: int, y: int>>"},
+    "labels": {
+        "shop": "string",
+        "names": "map<string, string>",
+        "more": "struct<of: map<string, int>>",
+        "raw": "variant",
+    },
 }
 SCHEMAS = {TableName(Layer.SILVER, name): columns for name, columns in COLUMNS.items()}
 
