@@ -11,6 +11,7 @@ from sqlglot import exp
 from typing_extensions import TypeIs
 
 from spark_jobs.errors import LakehouseError
+from spark_jobs.graph.field_checks import check_fields
 from spark_jobs.graph.functions import is_aggregate, window_of
 from spark_jobs.graph.group_checks import ungrouped_columns
 from spark_jobs.graph.order_checks import check_order
@@ -44,6 +45,7 @@ def check_semantics(tree: exp.Query, source: SqlText, subject: str) -> Iterator[
     yield from _stars(tree, source, subject)
     yield from check_types(tree, source, subject)
     yield from check_order(tree, source, subject)
+    yield from check_fields(tree, source, subject)
     yield from check_windows(tree, source, subject)
     yield from check_subqueries(tree, source, subject)
 

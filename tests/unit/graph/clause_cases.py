@@ -273,6 +273,25 @@ _UNORDERED = {
 REFUSED |= {
     name: (sql.format(_LABELS), "ARGUMENT_TYPE", place) for name, (sql, place) in _UNORDERED.items()
 }
+REFUSED |= {
+    "a field that a struct lacks": (
+        f"SELECT s.place.town AS t {_SHOPS}",
+        "UNKNOWN_COLUMN",
+        "1:16",
+    ),
+    "a field that an inner struct lacks": (
+        f"SELECT s.shop {_SHOPS}\nWHERE place.at.z > 1",
+        "UNKNOWN_COLUMN",
+        "2:16",
+    ),
+    "a field of a subquery's struct": (
+        f"SELECT x.p.town AS t FROM (SELECT s.place AS p {_SHOPS}) AS x",
+        "UNKNOWN_COLUMN",
+        "1:12",
+    ),
+    "a field of a text": (f"SELECT shop.city AS c {_SHOPS}", "UNKNOWN_RELATION", "1:8"),
+    "a field of a number": (f"SELECT s.place.at.x.y AS c {_SHOPS}", "UNKNOWN_RELATION", "1:8"),
+}
 TAKEN |= {
     "maps that are not compared": (
         f"SELECT l.names, COUNT(DISTINCT l.names) AS n, MAX_BY(l.names, l.shop) AS m, "
@@ -283,5 +302,9 @@ TAKEN |= {
     "structs and arrays in an order": (
         f"SELECT DISTINCT s.place, o.tags {_SHOPS} JOIN silver.orders AS o "
         "ON o.customer = s.shop AND s.place >= s.place ORDER BY s.place, o.tags"
+    ),
+    "fields in any case": f"SELECT s.place.CITY AS c, s.place.At.X AS x {_SHOPS}",
+    "fields of an argument": (
+        f"SELECT FILTER(ARRAY(s.place), one -> one.City > 'a') AS p {_SHOPS}"
     ),
 }
