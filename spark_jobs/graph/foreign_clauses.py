@@ -84,6 +84,8 @@ def foreign_clauses(tree: exp.Expr) -> Iterator[tuple[exp.Expr, str]]:
         if isinstance(node, exp.WindowSpec) and node.args.get("kind") == "GROUPS":
             yield node, "GROUPS in a window, but ROWS and RANGE"
         yield from ((node, word) for word in _within_clauses(node))
+        for join in _late_joins(node):
+            yield join, "JOIN behind LATERAL VIEW: write the join first, or the view in a subquery"
         if isinstance(node, exp.Join) and (join := _foreign_join(node)) is not None:
             yield node, join
         kind = type(node)
@@ -104,6 +106,19 @@ def _within_clauses(node: exp.Expr) -> Iterator[str]:
         yield "INTERVAL of an expression, but MAKE_INTERVAL and n * INTERVAL '1' DAY"
     if isinstance(node, exp.Lateral) and node.args.get("view") and not _named(node):
         yield "LATERAL VIEW without a name for its table: LATERAL VIEW EXPLODE(a) t AS b"
+    if isinstance(node, exp.In) and not any(filled_parts(node)[1:]):
+        yield "IN without a value: IN ()"
+
+
+def _late_joins(node: exp.Expr) -> list[exp.Expr]:
+    """The joins that were written behind a LATERAL VIEW; the tree has them before it."""
+    views = [one for one in node.args.get("laterals") or () if one.args.get("view")]
+    first = min((_start(one) for one in views), default=0)
+    return [one for one in node.args.get("joins") or () if views and _start(one) > first]
+
+
+def _start(node: exp.Expr) -> int:
+    return min((one.meta["start"] for one in node.walk() if "start" in one.meta), default=0)
 
 
 def _refines(node: exp.Window) -> bool:
