@@ -28,6 +28,15 @@ class ForeignClauseError(SqlSyntaxError):
     hint = "Another database has it. Write the query with the clauses of Spark SQL."
 
 
+class PipeSyntaxError(SqlSyntaxError):
+    """Steps behind ``|>``, which the parser adds to the SELECT before them."""
+
+    condition = "PIPE_SYNTAX"
+    problem: str = field(default="|>", init=False)
+    primary = "a query of steps, {problem}, is not read here"
+    hint = "Write each step around the one before it, as a subquery or in WITH."
+
+
 class UnboundParameterError(LocatedError):
     """A parameter like ``:day``, which nobody gives a value."""
 

@@ -18,6 +18,7 @@ from spark_jobs.graph.errors import (
     DuplicateRelationError,
     ForeignClauseError,
     NotOneSelectError,
+    PipeSyntaxError,
     SqlSyntaxError,
     SqlTooDeepError,
     UnboundParameterError,
@@ -81,6 +82,7 @@ def parse_select(source: SqlText) -> exp.Query:
     Raises:
         SqlSyntaxError: the text is not valid SQL.
         ForeignClauseError: Spark does not have a clause.
+        PipeSyntaxError: the query has steps.
         UnboundParameterError: a parameter stands for a value.
         FunctionArgumentsError: a call lacks an argument, or has one too many.
         SqlTooDeepError: expressions or subqueries are nested too deeply.
@@ -225,7 +227,11 @@ def _check_statements(tokens: list[Token], source: SqlText) -> None:
     allowed = (TokenType.SELECT, TokenType.WITH, TokenType.L_PAREN)
     if start.token_type not in allowed:
         word = start.text.upper()
-        raise NotOneSelectError(f"it starts with {word}", location=source.at(start.start))
+        remedy = ": write SELECT before FROM" if start.token_type is TokenType.FROM else ""
+        raise NotOneSelectError(f"it starts with {word}{remedy}", location=source.at(start.start))
+    for token in tokens:
+        if token.token_type is TokenType.PIPE_GT:
+            raise PipeSyntaxError(location=source.at(token.start))
 
 
 def _check_commas(tokens: list[Token], source: SqlText) -> None:

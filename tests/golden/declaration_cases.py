@@ -482,6 +482,7 @@ CASES = (
         "totals_of_groups", "FOREIGN_CLAUSE", _gold("GROUP BY ALL", "GROUP BY user_id WITH TOTALS")
     ),
     Case("locked_rows", "FOREIGN_CLAUSE", _gold("GROUP BY ALL", "GROUP BY ALL FOR UPDATE")),
+    Case("steps_of_a_query", "PIPE_SYNTAX", _gold("GROUP BY ALL", "GROUP BY ALL\n|> LIMIT 3")),
     Case(
         "parameter_without_a_value",
         "UNBOUND_PARAMETER",

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from spark_jobs.graph.errors import ForeignClauseError, UnboundParameterError
+from spark_jobs.graph.errors import (
+    ForeignClauseError,
+    NotOneSelectError,
+    PipeSyntaxError,
+    UnboundParameterError,
+)
 from spark_jobs.graph.parsing import SqlText, parse_select
 
 FOREIGN = {
@@ -89,3 +94,16 @@ def test_a_parameter_is_refused_because_nobody_gives_it_a_value(parameter: str) 
         parse_select(SqlText("v.sql", f"SELECT a FROM t\nWHERE b = {parameter}"))
     assert caught.value.location.line == 2
     assert parameter in str(caught.value)
+
+
+def test_a_step_of_a_query_is_refused_because_it_reads_the_outputs() -> None:
+    """The parser adds ``WHERE a > 1`` to the SELECT, where it filters the table's column."""
+    with pytest.raises(PipeSyntaxError) as caught:
+        parse_select(SqlText("v.sql", "SELECT a + 1 AS a FROM t\n|> WHERE a > 1"))
+    assert str(caught.value.location) == "v.sql:2:1"
+    parse_select(SqlText("v.sql", "SELECT '|>' AS a FROM t"))
+
+
+def test_a_query_that_starts_with_from_is_told_its_remedy() -> None:
+    with pytest.raises(NotOneSelectError, match="write SELECT before FROM"):
+        parse_select(SqlText("v.sql", "FROM t SELECT a"))
