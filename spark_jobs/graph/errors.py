@@ -20,32 +20,6 @@ class SqlSyntaxError(LocatedError):
     )
 
 
-class ForeignClauseError(SqlSyntaxError):
-    """A clause of another database, which the parser reads."""
-
-    condition = "FOREIGN_CLAUSE"
-    primary = "Spark has no {problem}"
-    hint = "Another database has it. Write the query with the clauses of Spark SQL."
-
-
-class PipeSyntaxError(SqlSyntaxError):
-    """Steps behind ``|>``, which the parser adds to the SELECT before them."""
-
-    condition = "PIPE_SYNTAX"
-    problem: str = field(default="|>", init=False)
-    primary = "a query of steps, {problem}, is not read here"
-    hint = "Write each step around the one before it, as a subquery or in WITH."
-
-
-class UnboundParameterError(LocatedError):
-    """A parameter like ``:day``, which nobody gives a value."""
-
-    condition = "UNBOUND_PARAMETER"
-    parameter: str
-    primary = "the query has a parameter, {parameter}"
-    hint = "A declaration has no arguments. Write the value, or read it from a seed."
-
-
 class SqlTooDeepError(LocatedError):
     """SQL nested too deeply to walk its tree."""
 
@@ -156,11 +130,17 @@ class UnknownFunctionError(SubjectError):
     known: Sequence[str]
     misspelt = "lowered"
     primary = '{subject} calls unknown function "{function}"'
-    hint = "Only Spark's built-in functions are available."
+    hint = "{remedy}"
 
     @property
     def lowered(self) -> str:
         return self.function.lower()
+
+    @property
+    def remedy(self) -> str:
+        if self.lowered == "identifier":
+            return "Spark computes a name by it: write the name, which is read from the SQL here."
+        return "Only Spark's built-in functions are available."
 
 
 class SelectStarError(SubjectError):

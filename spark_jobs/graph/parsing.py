@@ -16,17 +16,19 @@ from spark_jobs.errors import Location
 from spark_jobs.graph.dialect import dialect, to_sql
 from spark_jobs.graph.errors import (
     DuplicateRelationError,
-    ForeignClauseError,
     NotOneSelectError,
-    PipeSyntaxError,
     SqlSyntaxError,
     SqlTooDeepError,
-    UnboundParameterError,
 )
 from spark_jobs.graph.foreign_clauses import foreign_clauses
 from spark_jobs.graph.function_arguments import function_arguments
 from spark_jobs.graph.lexemes import LexicalError, check_quotes, without_comments
 from spark_jobs.graph.semantic_errors import FunctionArgumentsError
+from spark_jobs.graph.syntax_errors import (
+    ForeignClauseError,
+    PipeSyntaxError,
+    UnboundParameterError,
+)
 from spark_jobs.graph.written_calls import count_arguments
 
 # A comma before one of these is an error in Spark, but sqlglot ignores it.

@@ -11,7 +11,7 @@ import pytest
 from spark_jobs.definitions import errors as definition_errors
 from spark_jobs.definitions import suite_errors
 from spark_jobs.errors import LakehouseError, ProblemsError
-from spark_jobs.graph import avro, key_errors, table_layout
+from spark_jobs.graph import avro, key_errors, syntax_errors, table_layout
 from spark_jobs.graph import errors as graph_errors
 from spark_jobs.graph.compile import compile_project
 from tests.golden.declaration_cases import CASES, Case, write_project
@@ -69,7 +69,8 @@ def test_the_golden_file_has_exactly_these_cases(tmp_path: Path) -> None:
 
 
 def conditions() -> Iterator[str]:
-    for module in (definition_errors, suite_errors, graph_errors, key_errors, avro, table_layout):
+    graph = (graph_errors, key_errors, syntax_errors, avro, table_layout)
+    for module in (definition_errors, suite_errors, *graph):
         for value in vars(module).values():
             if isinstance(value, type) and issubclass(value, LakehouseError):
                 yield value.condition

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from spark_jobs.graph.errors import (
+from spark_jobs.graph.errors import NotOneSelectError
+from spark_jobs.graph.parsing import SqlText, parse_select
+from spark_jobs.graph.syntax_errors import (
     ForeignClauseError,
-    NotOneSelectError,
     PipeSyntaxError,
     UnboundParameterError,
 )
-from spark_jobs.graph.parsing import SqlText, parse_select
 
 FOREIGN = {
     "SELECT a FROM t FOR UPDATE": "FOR UPDATE",

@@ -43,3 +43,9 @@ def test_a_function_of_another_engine_is_unknown(call: str):
     text = SqlText("view.sql", f"SELECT {call} AS a\nFROM silver.orders AS o")
     found = [one.condition for one in check_functions(parse_select(text), text, "view")]
     assert found == ([] if call.startswith("ISNULL") else ["UNKNOWN_FUNCTION"])
+
+
+def test_a_computed_name_is_refused_with_its_remedy():
+    (found,) = problems_of("SELECT IDENTIFIER('day') AS d FROM silver.orders AS o")
+    assert found.condition == "UNKNOWN_FUNCTION"
+    assert "write the name" in found.hint
