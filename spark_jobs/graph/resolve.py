@@ -110,6 +110,7 @@ def resolve(tree: exp.Query, schemas: Schemas, source: SqlText, subject: str) ->
 def _prepared(tree: exp.Query) -> exp.Query:
     """A copy for ``qualify``, which keeps the names of fields as written: Spark's JSON has them."""
     copy = note_joins_by_name(with_bare_positions(with_renaming_apart(tree.copy())))
+    _drop_layers(copy)
     with_named_fields(copy)
     for select in copy.find_all(exp.Select):
         for one in select.expressions:
@@ -120,6 +121,18 @@ def _prepared(tree: exp.Query) -> exp.Query:
             if isinstance(field, exp.PropertyEQ):
                 field.this.meta["case_sensitive"] = True
     return copy
+
+
+def _drop_layers(tree: exp.Query) -> None:
+    """Write ``t.place.at.x`` for ``silver.t.place.at.x``, whose table sqlglot does not find."""
+    tables = {
+        (one.db.lower(), one.name.lower())
+        for one in tree.find_all(exp.Table)
+        if one.db and not one.alias
+    }
+    for column in tree.find_all(exp.Column):
+        if column.catalog and (column.catalog.lower(), column.db.lower()) in tables:
+            column.set("catalog", None)
 
 
 def unresolved(

@@ -292,6 +292,13 @@ REFUSED |= {
     "a field of a text": (f"SELECT shop.city AS c {_SHOPS}", "UNKNOWN_RELATION", "1:8"),
     "a field of a number": (f"SELECT s.place.at.x.y AS c {_SHOPS}", "UNKNOWN_RELATION", "1:8"),
 }
+REFUSED |= {
+    "a field of a table with its layer": (
+        "SELECT silver.shops.place.at.z AS z FROM silver.shops",
+        "UNKNOWN_COLUMN",
+        "1:30",
+    ),
+}
 TAKEN |= {
     "maps that are not compared": (
         f"SELECT l.names, COUNT(DISTINCT l.names) AS n, MAX_BY(l.names, l.shop) AS m, "

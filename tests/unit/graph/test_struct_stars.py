@@ -20,6 +20,11 @@ from tests.unit.graph.semantic_cases import SCHEMAS
             "silver.shops AS s",
             "1 AS a, s.place.at.x AS x, s.place.at.y AS y",
         ),
+        (
+            "silver.shops.place.at.x, Silver.shops.place.City",
+            "silver.shops",
+            "shops.place.at.x AS x, shops.place.city AS city",
+        ),
         ("place.* EXCEPT (AT)", "silver.shops AS s", "s.place.city AS city"),
         (
             "place.*",
