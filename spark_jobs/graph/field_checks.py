@@ -63,7 +63,8 @@ def _type(node: exp.Expr) -> exp.DataType | None:
     node = node.unnest()
     if isinstance(node, exp.Dot):
         kind, name = _type(node.this), node.expression.name.lower()
-        struct = kind is not None and kind.is_type(exp.DType.STRUCT)
-        fields = [one for one in kind.expressions if one.name.lower() == name] if struct else []
+        if kind is None or not kind.is_type(exp.DType.STRUCT):
+            return None
+        fields = [one for one in kind.expressions if one.name.lower() == name]
         return fields[0].args.get("kind") if len(fields) == 1 else None
     return sure_type(node)

@@ -84,8 +84,8 @@ def foreign_clauses(tree: exp.Expr) -> Iterator[tuple[exp.Expr, str]]:
         if isinstance(node, exp.WindowSpec) and node.args.get("kind") == "GROUPS":
             yield node, "GROUPS in a window, but ROWS and RANGE"
         yield from ((node, word) for word in _within_clauses(node))
-        for join in _late_joins(node):
-            yield join, "JOIN behind LATERAL VIEW: write the join first, or the view in a subquery"
+        for late in _late_joins(node):
+            yield late, "JOIN behind LATERAL VIEW: write the join first, or the view in a subquery"
         if isinstance(node, exp.Join) and (join := _foreign_join(node)) is not None:
             yield node, join
         kind = type(node)
