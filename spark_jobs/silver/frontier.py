@@ -20,7 +20,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from spark_jobs.names import TableVersion
-from spark_jobs.silver.parse.sequence import MOVED, POSITION_DIGITS, is_early, parts
+from spark_jobs.silver.parse.sequence import POSITION_DIGITS, is_early, parts
 from spark_jobs.silver.parse.shapes import COMMIT
 from spark_jobs.silver.parse.typed import SEQUENCE
 from spark_jobs.silver.store.tables import SilverTables
@@ -126,11 +126,10 @@ class Frontiers:
 def position() -> Column:
     """The commit position of a row: the end of the transaction before its own.
 
-    A change is committed by a position if its own position is lower. A change that was moved behind
-    a snapshot was not committed at the position right after it, the first that readers get.
+    A change is committed by a position if its own position is lower.
     """
-    transaction, _, kind = parts(sf.col(COMMIT))
-    return transaction.try_cast("bigint") + kind.isin(*MOVED.values()).cast("int")
+    transaction, *_ = parts(sf.col(COMMIT))
+    return transaction.try_cast("bigint")
 
 
 class Positions(NamedTuple):

@@ -3,7 +3,8 @@
 Debezium knows no earlier transaction then, so these changes sort by their own log positions. If the
 transaction was open while the snapshot was taken, its changes have lower positions than the
 snapshot, which did not see them. A snapshot's row at a lower offset of the same partition shows
-this. Such a change gets the snapshot's position instead, followed by the sum of both.
+this. Such a change gets the position right after the snapshot's instead, which is the first that
+readers get and does not show it, followed by the sum of the snapshot's position and its own.
 """
 
 from __future__ import annotations
@@ -58,10 +59,12 @@ def behind_snapshots(rows: DataFrame, held: Iterable[DataFrame] = ()) -> DataFra
     known = reduce(DataFrame.unionByName, [one.select(*place) for one in (rows, *held)])
     transaction, position, kind = parts(sf.col(SEQUENCE))
     # A change that was moved tells the snapshot's position too: it may have replaced the last row.
-    told = ((transaction == position) & (kind == SNAPSHOT)) | kind.isin(*MOVED.values())
+    moved_before = kind.isin(*MOVED.values())
+    told = ((transaction == position) & (kind == SNAPSHOT)) | moved_before
+    place_of_snapshot = _plus(transaction, sf.when(moved_before, -1).otherwise(0))
     snapshots = (
         known.where(told)
-        .groupBy(_PARTITION, transaction.alias(_SEEN))
+        .groupBy(_PARTITION, place_of_snapshot.alias(_SEEN))
         .agg(sf.min(_OFFSET).alias(_SINCE))
     )
     early = rows.where(is_early(sf.col(SEQUENCE))).select(*COORDINATES, position.alias("__own"))
@@ -86,10 +89,15 @@ def behind_snapshots(rows: DataFrame, held: Iterable[DataFrame] = ()) -> DataFra
 
 def _moved(sequence: Column) -> Column:
     _, position, kind = parts(sequence)
-    number = f"decimal({POSITION_DIGITS},0)"
-    both = (sf.col(_SEEN).cast(number) + position.cast(number)).cast("string")
     kinds = sf.create_map(*(sf.lit(one) for pair in MOVED.items() for one in pair))
     declared = sf.left(sequence, sf.length(sequence) - COMMIT_LENGTH)
     order = sf.right(sequence, sf.lit(ORDER_DIGITS))
-    commit = (sf.col(_SEEN), sf.lpad(both, POSITION_DIGITS, "0"), kinds[kind], order)
-    return sf.concat(declared, sf.concat_ws(".", *commit))
+    after, both = _plus(sf.col(_SEEN), sf.lit(1)), _plus(sf.col(_SEEN), position)
+    return sf.concat(declared, sf.concat_ws(".", after, both, kinds[kind], order))
+
+
+def _plus(position: Column, other: Column) -> Column:
+    """The sum of a position and a number, or another position, as the text of a position."""
+    number = f"decimal({POSITION_DIGITS},0)"
+    both = (position.cast(number) + other.cast(number)).cast("string")
+    return sf.lpad(both, POSITION_DIGITS, "0")

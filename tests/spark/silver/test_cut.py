@@ -141,6 +141,19 @@ def test_the_first_transaction_after_a_snapshot_is_in_one_part(
     assert shown(101) == {(key, False) for key in (1, 2, 3, 4)}
 
 
+@pytest.mark.parametrize("entry", [ORDERS, HISTORY], ids=["current", "history"])
+def test_a_restart_within_the_first_transaction_does_not_show_a_part_of_it(
+    spark: SparkSession, tmp_path: Path, entry: SilverEntry
+) -> None:
+    cut, frontier, _ = started(spark, tmp_path, entry)
+    cut.apply(bronze(spark, BATCHES[0]), 0)
+    frontier.aim((Target(101, 1),))
+    cut.apply(bronze(spark, [change("u", 1, 90, first=True)], first=4), 1)
+    assert frontier.passed(101)
+    # A new process has only the tables to go by.
+    assert reached_by(cut.tables) == frontier.reached == 101
+
+
 def test_a_batch_that_reaches_no_target_or_is_beyond_it_is_not_cut(
     spark: SparkSession, tmp_path: Path
 ) -> None:
