@@ -185,9 +185,13 @@ class Carrier:
                 obstacle = plan.reason.text
                 self.sleep(LOOK_SECONDS * 2**attempt)
                 continue
-            # A skip is right only if the published rows are those of this definition.
-            skipped = plan.skips and self._behind(entry) is not None
-            return plan.reason.text if skipped else None
+            # The published rows must be those of this definition.
+            if self._behind(entry) is None:
+                return None
+            if plan.skips:
+                return plan.reason.text
+            # A refresh of the definition before was first.
+            self.sleep(LOOK_SECONDS * 2**attempt)
         raise StepFailedError(str(step), obstacle)
 
     def _unpublished(self, entry: GoldEntry) -> str | None:

@@ -16,6 +16,7 @@ from deltalake import DeltaTable
 from rich.progress import Progress
 
 from spark_jobs.cli.refresh import _refresh_one
+from spark_jobs.deploy.steps import Step
 from spark_jobs.gold.base.context import GoldContext
 from spark_jobs.gold.base.errors import (
     AttemptStateError,
@@ -40,7 +41,9 @@ from spark_jobs.planning.decision import ReasonCode
 from spark_jobs.planning.recompute import Recompute
 from spark_jobs.planning.request import Why, replay_request
 from spark_jobs.planning.work import WorkItem
+from spark_jobs.rollout.steps import Carrier
 from spark_jobs.state.attempts import AttemptStatus
+from spark_jobs.state.deployments import Deployment
 from spark_jobs.state.pinned_views import PinnedView
 from spark_jobs.state.replays import ReplayRecord, ReplayStatus, ReplayView, ViewProgress
 from spark_jobs.state.types import utc_now
@@ -436,6 +439,28 @@ def test_a_task_refreshes_again_on_top_of_a_newer_publication_of_older_input(
         assert done.changed
         assert newest_attempt(refresher.context.store, attempt).attempt_id == done.attempt_id
     assert project.rows() == [(1, 10), (2, 20), (3, 30)]
+
+
+def test_an_applied_definition_is_built_although_a_refresh_of_the_one_before_is_faster(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deployment = Deployment(deployment_id="d2", number=2, who="ann", manifest="{}")
+    real = auditing.audit
+    with project.opened() as earlier:
+        project.define(OTHER)
+        with project.opened() as later:
+
+            def overtaken(context: GoldContext, work: WorkItem) -> object:
+                monkeypatch.setattr(auditing, "audit", real)
+                verdict = real(context, work)
+                assert earlier.run("v", tick="old").status is AttemptStatus.PUBLISHED
+                return verdict
+
+            monkeypatch.setattr(auditing, "audit", overtaken)
+            parts = later.context.settings, later.context.store, later.context.manifest
+            carrier = Carrier(*parts, sleep=lambda _: None, refresher=later)
+            assert carrier.carry(Step.parse("build gold.v"), deployment, lambda _: None) is None
+    assert project.rows() == [(1, 20), (2, 40)]
 
 
 def test_a_forced_refresh_that_another_overtakes_is_forced_again(project: Project) -> None:
