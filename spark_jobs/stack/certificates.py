@@ -162,7 +162,9 @@ def _ensure_authority(settings: Settings) -> tuple[ec.EllipticCurvePrivateKey, x
     found = load_pem_private_key(read_secret(settings, AUTHORITY_KEY).encode(), password=None)
     assert isinstance(found, ec.EllipticCurvePrivateKey)  # noqa: S101 - only this module writes it
     authority = _certificate(read_secret(settings, AUTHORITY))
-    if authority.not_valid_after_utc < datetime.now(UTC) + timedelta(days=SERVER_DAYS):
+    # A company's certificate may be there, beside a key that was made before.
+    own = authority.public_key() == found.public_key()
+    if own and authority.not_valid_after_utc < datetime.now(UTC) + timedelta(days=SERVER_DAYS):
         authority = authority_of(found)
         write_secret(settings, AUTHORITY, authority.public_bytes(Encoding.PEM).decode())
     return found, authority

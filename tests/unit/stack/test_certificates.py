@@ -141,3 +141,16 @@ def test_an_authority_from_elsewhere_is_not_replaced_by_an_own_one(settings):
     assert caught.value.file == secret_path(settings, certificate_name(POSTGRES))
     assert {name: read_secret(settings, name) for name in before} == before
     assert not secret_path(settings, AUTHORITY_KEY).exists()
+
+
+def test_an_authority_of_another_key_is_not_renewed(settings):
+    """Certificates of a company, beside a key that the stack made before."""
+    ensure_certificate(settings, KAFKA)
+    key, _ = new_authority()
+    company = authority_of(key, days=SERVER_DAYS - 1)
+    server = signed(KAFKA, key, company, days=300)
+    write_secret(settings, AUTHORITY, company.public_bytes(Encoding.PEM).decode())
+    write_secret(settings, certificate_name(KAFKA), server)
+    before = read_secret(settings, AUTHORITY)
+    assert ensure_certificate(settings, KAFKA) == server.strip()
+    assert read_secret(settings, AUTHORITY) == before
