@@ -67,7 +67,9 @@ def behind_snapshots(rows: DataFrame, held: Iterable[DataFrame] = ()) -> DataFra
         .groupBy(_PARTITION, place_of_snapshot.alias(_SEEN))
         .agg(sf.min(_OFFSET).alias(_SINCE))
     )
-    early = rows.where(is_early(sf.col(SEQUENCE))).select(*COORDINATES, position.alias("__own"))
+    # A malformed record may have a negative position.
+    early = rows.where(is_early(sf.col(SEQUENCE)) & position.try_cast("bigint").isNotNull())
+    early = early.select(*COORDINATES, position.alias("__own"))
     # The snapshot during which the transaction was open is the first beyond its changes.
     moved = (
         early.join(snapshots, _PARTITION)
@@ -97,7 +99,7 @@ def _moved(sequence: Column) -> Column:
 
 
 def _plus(position: Column, other: Column) -> Column:
-    """The sum of a position and a number, or another position, as the text of a position."""
+    """The sum of a position and a number, or another position, as text; NULL if one is none."""
     number = f"decimal({POSITION_DIGITS},0)"
-    both = (position.cast(number) + other.cast(number)).cast("string")
+    both = (position.try_cast(number) + other.try_cast(number)).cast("string")
     return sf.lpad(both, POSITION_DIGITS, "0")

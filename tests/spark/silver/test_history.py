@@ -158,6 +158,16 @@ def test_a_transaction_that_was_open_during_the_snapshot_comes_after_it(
     assert again.rows() == before[0]
 
 
+@pytest.mark.parametrize("entry", [ORDERS, HISTORY], ids=["current rows", "SCD type 2"])
+def test_a_change_without_a_real_position_does_not_stop_a_table(
+    spark: SparkSession, tmp_path: Path, entry: SilverEntry
+) -> None:
+    orders = Table(spark, tmp_path, entry)
+    orders.take(change("r", 1, 100))
+    orders.take(change("u", 1, -5, first=True, at=101, status="paid"), change("c", 2, 200))
+    assert [row[0] for row in orders.rows()] == [1, 2]
+
+
 def test_a_truncation_takes_all_that_came_before(spark: SparkSession, tmp_path: Path) -> None:
     orders = Table(spark, tmp_path, ORDERS)
     orders.take(*(change("c", key, 10 + key, commit=10) for key in (1, 2, 3)))
