@@ -254,16 +254,17 @@ def test_a_dry_run_lists_expired_rows(project: Path, lake: Path, store: ControlS
 
 def streamed(place: Path, commits: int, *, checkpoint_every: int) -> TableVersion:
     """A table of so many commits, with checkpoints of the log; nothing of it is old."""
-    table = pa.table({"user_id": [1]})
-    write_deltalake(place, table, configuration={"delta.checkpointInterval": "1000000"})
+    rows = pa.table({"user_id": [1]})
+    write_deltalake(place, rows, configuration={"delta.checkpointInterval": "1000000"})
+    table = DeltaTable(place)
     for number in range(1, commits):
-        write_deltalake(place, table, mode="append")
+        write_deltalake(table, rows, mode="append")
         # Spark adds checksums to its commits, and Hadoop to every file.
         for name in (f"{number:020}.crc", f".{number:020}.json.crc", f".{number:020}.crc.crc"):
             (place / "_delta_log" / name).touch()
         if number % checkpoint_every == 0:
-            DeltaTable(place).create_checkpoint()
-    return TableVersion(str(DeltaTable(place).metadata().id), commits - 1)
+            table.create_checkpoint()
+    return TableVersion(str(table.metadata().id), commits - 1)
 
 
 def entries(place: Path) -> list[str]:
