@@ -119,9 +119,15 @@ def _below(node: exp.Expr, select: exp.Select, *clauses: str) -> bool:
 def _complete_extreme(call: exp.Expr) -> None:
     """MAX_BY(x, y) by y, and then by x."""
     value, by = call.this, call.expression
-    if call.args.get("count") or not all(map(_has_order, (value, by))):
+    if value == by or call.args.get("count") or not all(map(_has_order, (value, by))):
         return
-    both = exp.func("STRUCT", by.copy(), value.copy())
+    fields = {"place": by, "value": value}
+    both = exp.Struct(
+        expressions=[
+            exp.PropertyEQ(this=exp.to_identifier(name), expression=one.copy())
+            for name, one in fields.items()
+        ]
+    )
     # A row whose y is NULL does not count.
     missing = exp.Is(this=by.copy(), expression=exp.null())
     call.set("expression", exp.func("IF", missing, exp.null(), both))

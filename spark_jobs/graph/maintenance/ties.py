@@ -62,7 +62,8 @@ def _extremes(node: Aggregate) -> Iterator[tuple[exp.Expr, ...]]:
     """The orders by which an aggregate takes the value of one row, or puts values together."""
     for _, call in node.aggregates:
         for one in call.find_all(exp.ArgMax, exp.ArgMin):
-            yield (one.expression,)
+            if one.this != one.expression:
+                yield (one.expression,)
         for one in call.find_all(exp.GroupConcat):
             order = one.this
             # Equal values may come in any order, and DISTINCT allows no other order than theirs.

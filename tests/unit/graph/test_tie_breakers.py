@@ -105,7 +105,7 @@ def test_orders_are_completed(query: str, completed: str) -> None:
 def test_the_greatest_of_tied_values_is_taken() -> None:
     completed = to_sql(with_tie_breakers(canonical(f"SELECT MAX_BY(a.x, a.y) AS x {A}")))
     # A row without a y does not count.
-    assert "MAX_BY(a.x, IF(a.y IS NULL, NULL, STRUCT(a.y, a.x)))" in completed
+    assert "MAX_BY(a.x, IF(a.y IS NULL, NULL, STRUCT(a.y AS place, a.x AS value)))" in completed
 
 
 def test_a_list_of_values_ends_its_order_with_them() -> None:
@@ -125,6 +125,7 @@ def test_a_list_of_values_ends_its_order_with_them() -> None:
         f"SELECT a.x AS x, FIRST_VALUE(a.x) IGNORE NULLS OVER (ORDER BY a.y) AS p {A}",
         f"SELECT a.x AS x, NTH_VALUE(a.x, 2) OVER (ORDER BY a.y) AS p {A}",
         f"SELECT MAX_BY(a.m, a.y) AS m {A}",
+        f"SELECT MAX_BY(a.y, a.y) AS y {A}",
         f"SELECT LISTAGG(DISTINCT a.x) WITHIN GROUP (ORDER BY a.x) AS x {A}",
         f"SELECT a.x AS x, a.y AS y {A} ORDER BY a.y",
         f"SELECT COUNT(*) AS n, ROW_NUMBER() OVER (ORDER BY COUNT(*)) AS p {A}",

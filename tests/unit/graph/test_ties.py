@@ -62,6 +62,7 @@ def test_an_order_without_a_unique_end_is_named(query: str) -> None:
         ("MIN_BY(t.a, t.b + 1) FILTER (WHERE t.c)", "b + 1"),
         ("LISTAGG(t.a) WITHIN GROUP (ORDER BY t.b DESC)", "b DESC"),
         ("MAX_BY(t.a, t.id)", None),
+        ("MAX_BY(t.b, t.b)", None),
         ("LISTAGG(t.a) WITHIN GROUP (ORDER BY t.b, t.a)", None),
         ("LISTAGG(DISTINCT t.a) WITHIN GROUP (ORDER BY t.a)", None),
     ],
