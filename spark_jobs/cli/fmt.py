@@ -65,10 +65,13 @@ def formatted(text: str, *, file: str, layer: Layer) -> str:
     plain = text.replace("\r\n", "\n")
     mark = "\ufeff" if plain.startswith("\ufeff") else ""
     parts = split_header(plain.removeprefix(mark), file, layer)
+    if not parts.sql:
+        # `validate` says that the SELECT is missing; until then the file is a draft.
+        return text
     # The header is replaced by blanks, so that locations in errors are those of the file.
     start = len(parts.padded) - len(parts.padded.lstrip())
     blank = parts.padded[:start]
-    statement = laid_out(SqlText(file, blank + parts.sql)) if parts.sql else ""
+    statement = laid_out(SqlText(file, blank + parts.sql))
     written = f"{mark}{plain.removeprefix(mark)[:start]}{statement}\n"
     return written.replace("\n", "\r\n") if windows else written
 

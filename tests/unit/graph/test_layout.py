@@ -120,6 +120,18 @@ def test_the_command_writes_what_changes_and_only_that(tmp_path: Path) -> None:
     assert fmt(project).stdout == "Every file is formatted.\n"
 
 
+@pytest.mark.parametrize("text", ["/* gold */", "/* gold\ndescription: A draft.\n*/\n"])
+def test_a_draft_without_a_select_stays_as_it_is(tmp_path: Path, text: str) -> None:
+    """It got one more empty line each time."""
+    file = tmp_path / "sql/gold/draft.sql"
+    file.parent.mkdir(parents=True)
+    file.write_text(text)
+    for words in (["fmt"], ["fmt", "--check"]):
+        done = CliRunner().invoke(app, ["--project", str(tmp_path), *words])
+        assert done.exit_code == 0, done.output
+        assert file.read_text() == text
+
+
 def test_a_file_that_does_not_parse_is_reported_and_not_formatted(tmp_path: Path) -> None:
     wrong = "/* gold\n*/\nselect a,, b from silver.t"
     project = write_project(tmp_path, {"sql/gold/wrong.sql": wrong})
