@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import KW_ONLY
 
 from spark_jobs.errors import LakehouseError
+from spark_jobs.names import IDENTIFIER
 
 
 class ViewUnknownError(LakehouseError):
@@ -16,7 +17,13 @@ class ViewUnknownError(LakehouseError):
     known: Sequence[str]
     misspelt = "view"
     primary = "there is no gold view {view!r}"
-    hint = "Declare it in sql/gold/{view}.sql."
+    hint = "{remedy}"
+
+    @property
+    def remedy(self) -> str:
+        if IDENTIFIER.fullmatch(self.view):
+            return f"Declare it in sql/gold/{self.view}.sql."
+        return "Name a gold view; `tidemark graph` lists them."
 
 
 class NotAnInputError(LakehouseError):

@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from spark_jobs.cli.main import app
+from spark_jobs.gold.base.errors import ViewUnknownError
 from spark_jobs.state.attempts import AttemptStatus, RefreshAttempt
 from spark_jobs.state.store import ControlStore
 from spark_jobs.state.types import utc_now
@@ -48,3 +49,12 @@ def test_a_rolled_back_view_is_shown(
     done = CliRunner().invoke(app, words, catch_exceptions=False)
     assert done.exit_code == 0
     assert shown in " ".join(done.stdout.split())
+
+
+def test_a_table_of_another_layer_is_no_view(tmp_path: Path) -> None:
+    project = write_project(tmp_path, {})
+    error = (
+        CliRunner().invoke(app, ["--project", str(project), "status", "silver.orders"]).exception
+    )
+    assert isinstance(error, ViewUnknownError)
+    assert "sql/gold/silver.orders.sql" not in (error.hint or "")
