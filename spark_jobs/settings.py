@@ -50,7 +50,7 @@ from spark_jobs.sections import (
     SparkSettings,
     StreamSettings,
 )
-from spark_jobs.setting_names import with_old_name
+from spark_jobs.setting_names import problem_words, with_old_name
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 DAG_FILES = REPOSITORY / "dags"
@@ -248,9 +248,6 @@ class Settings(BaseSettings):
         return self.state / "secrets"
 
 
-_VARIABLE = "Write a number, a text, true or false; a date in quotes"
-
-
 def load_settings(project_dir: Path | None = None, **overrides: Any) -> Settings:
     """Read the settings of a project directory.
 
@@ -277,7 +274,7 @@ def load_settings(project_dir: Path | None = None, **overrides: Any) -> Settings
         for one in error.errors():
             # A variable has an error for each type that it could have.
             of_variable = one["loc"][0] == "variables" and len(one["loc"]) > 1
-            words = _VARIABLE if of_variable else one["msg"]
+            words = problem_words(one["type"], one["msg"], place=one["loc"], of=Settings)
             told.setdefault(one["loc"][:2] if of_variable else one["loc"], words)
         places = {key: Location(file_that_sets(chosen, files, key)) for key in told}
         raise ProblemsError(

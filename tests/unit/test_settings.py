@@ -110,6 +110,23 @@ def test_old_names_are_read_with_a_warning(
     assert "airflow.lanes is called airflow.pools" in caplog.text
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("gol: {engine: auto}", "'gol': there is no such setting. Did you mean \"gold\"?"),
+        ("gold: {engin: auto}", "'gold.engin': there is no such setting. Did you mean \"engine\"?"),
+        ("xyzzy: 1", "'xyzzy': there is no such setting"),
+        ("replay:", "'replay': it is a section: write its keys below it"),
+        ("replay: auto", "'replay': it is a section: write its keys below it"),
+    ],
+)
+def test_a_mistake_in_a_key_is_told_in_plain_words(tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "tidemark.yml").write_text(text)
+    with pytest.raises(ProblemsError) as caught:
+        load_settings(tmp_path)
+    assert said in str(caught.value.problems[0])
+
+
 def test_an_unknown_key_under_an_old_name_is_an_error(project: Path) -> None:
     (project / "tidemark.yml").write_text("care: {retention: 3}\n")
     with pytest.raises(ProblemsError) as caught:
