@@ -103,6 +103,7 @@ def worker(settings: Settings, number: int) -> Part:
         ports=dict([settings.ports.of("connect", number)]),
         prepare=partial(prepare_worker, settings, number, properties=properties),
         probe=partial(probe_worker, settings, number),
+        serves=partial(probe_worker, settings, number, connector=False),
         stop_seconds=20,
     )
 
@@ -257,18 +258,27 @@ def wait_until_running(api: httpx.Client) -> None:
     raise ConnectorFailedError(CONNECTOR, f"does not run after {RUNNING_SECONDS} s: {seen}")
 
 
-def probe_worker(settings: Settings, number: int) -> str | None:
-    """Why a worker is not ready; None once it answers and no connector has failed."""
+def probe_worker(settings: Settings, number: int, *, connector: bool = True) -> str | None:
+    """Why a worker is not ready; None once it answers and its connector is not down.
+
+    Args:
+        settings: project settings.
+        number: of the worker.
+        connector: whether the connector counts. The step that mends it waits for the worker only.
+    """
     try:
         with client(settings, number) as api:
             answer = api.get("/connectors")
             if answer.is_error:
                 return f"answers {answer.status_code}"
-            status = connector_status(api) if CONNECTOR in answer.json() else None
+            known = connector and CONNECTOR in answer.json()
+            status = connector_status(api) if known else None
     except (httpx.HTTPError, SecretMissingError):
         return "does not answer yet"
     if status and "FAILED" in states(status):
         return f"connector {CONNECTOR!r} failed: {first_trace_line(status)}"
+    if status and is_halted(status):
+        return f"connector {CONNECTOR!r} is stopped"
     return None
 
 

@@ -34,6 +34,8 @@ class Part:
             not raise if the part is down.
         alive: returns why the process must be restarted, or None; by default the same as
             ``probe``. A part that waits for another system is alive but not ready.
+        serves: returns why the steps that need it must wait, or None; by default the same as
+            ``probe``. One of them may mend what keeps it from being ready.
         needs: steps that must be complete before this one starts.
         environment: variables in addition to those that every part gets.
         variables: a JSON file with secret variables, read at each start.
@@ -50,6 +52,7 @@ class Part:
     command: tuple[str, ...]
     probe: Callable[[], str | None]
     alive: Callable[[], str | None] | None = None
+    serves: Callable[[], str | None] | None = None
     needs: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
     variables: Path | None = None

@@ -138,14 +138,15 @@ def start_part(
 def wait_ready(
     part: Part, supervisor: Supervisor, tell: Callable[..., None], abandon: Event
 ) -> None:
-    """Poll a started part until it is ready.
+    """Poll a started part until other steps may use it.
 
     Raises:
         PartFailedError: its process does not start, or takes too long.
     """
     deadline = time.monotonic() + part.ready_seconds
     starts_before = supervisor.starts()[part.name]
-    while (lacks := part.probe()) is not None:
+    serves = part.serves or part.probe
+    while (lacks := serves()) is not None:
         tell(Phase.STARTING, lacks)
         process = supervisor.states()[part.name]
         if process.state in GIVEN_UP:

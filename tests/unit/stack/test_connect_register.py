@@ -14,7 +14,7 @@ import pytest
 from spark_jobs.graph.manifest import Manifest
 from spark_jobs.settings import Settings, load_settings
 from spark_jobs.stack import connect
-from spark_jobs.stack.connect import register
+from spark_jobs.stack.connect import connect_parts, probe_worker, register
 from spark_jobs.stack.connector import captured_tables, connector_config
 from spark_jobs.stack.errors import ConnectorFailedError
 from spark_jobs.stack.skipped import capture_problem
@@ -42,6 +42,7 @@ def workers(
         def do_GET(self) -> None:
             time.sleep(seconds)
             answer = state if self.path.endswith("/status") else known
+            answer = ["shop"] if self.path == "/connectors" else answer
             self.send_response(200)
             self.end_headers()
             self.wfile.write(json.dumps(answer).encode())
@@ -98,5 +99,18 @@ def test_a_connector_that_was_stopped_is_named_and_then_resumed(
         named = capture_problem(settings)
         assert named is not None
         assert named.startswith("is stopped: ")
+        # `make up` does nothing in a stack whose parts are all ready.
+        assert probe_worker(settings, 1) == "connector 'shop' is stopped"
+        # The step that resumes it waits for the worker alone.
+        assert probe_worker(settings, 1, connector=False) is None
         register(settings, manifest)
         assert capture_problem(settings) is None
+        assert probe_worker(settings, 1) is None
+
+
+def test_a_worker_serves_whose_connector_failed(manifest: Manifest, tmp_path) -> None:
+    with workers(manifest, tmp_path, halted="FAILED") as settings:
+        assert probe_worker(settings, 1) == "connector 'shop' failed: no reason given"
+        (worker,) = connect_parts(settings)
+        assert worker.serves is not None
+        assert worker.serves() is None

@@ -19,7 +19,7 @@ from spark_jobs.stack.errors import (
     TooLittleDiskError,
     UnknownPartError,
 )
-from spark_jobs.stack.parts import Part
+from spark_jobs.stack.parts import Part, Task
 from spark_jobs.stack.stack import Stack
 
 SLEEPS = (sys.executable, "-c", "import time; time.sleep(300)")
@@ -66,6 +66,37 @@ def test_a_part_is_replaced_and_the_others_run_on(stack, settings):
     with pytest.raises(SettingsChangedError, match="stack up --restart"):
         changed.restart(lambda _: None, parts=["reader"])
     assert pids(stack) == after
+
+
+def test_up_mends_what_keeps_a_running_part_from_being_ready(settings):
+    """As a connector that failed or was stopped: its worker serves the step that starts it."""
+    lacks = []
+    stack = Stack(settings)
+    stack.__dict__["steps"] = [
+        Part(
+            "worker",
+            SLEEPS,
+            probe=lambda: lacks[0] if lacks else None,
+            serves=lambda: None,
+            ready_seconds=5,
+        ),
+        Task("connector", lacks.clear, needs=("worker",)),
+        Part("reader", SLEEPS, probe=lambda: None, needs=("connector",)),
+    ]
+    lacks.append("the connector failed before the worker was stopped")
+    try:
+        stack.up(lambda _: None)
+        assert lacks == []
+        before = pids(stack)
+        lacks.append("the connector is stopped")
+        [status, _] = stack.status()
+        assert (status.ready, status.lacks) == (False, "the connector is stopped")
+        assert not stack.up(lambda _: None).already_up
+        assert lacks == []
+        assert stack.up(lambda _: None).already_up
+        assert pids(stack) == before
+    finally:
+        stack.down()
 
 
 def test_a_part_of_a_stack_that_is_down_is_started(stack):
