@@ -53,7 +53,10 @@ def make_users(users: dict[str, dict[str, str]]) -> None:
 
 
 def make_announcer(name: str, password: str) -> None:
-    """Create the user as whom the streams emit asset events; otherwise it may only read."""
+    """Create the user as whom the streams emit asset events; otherwise it may only read.
+
+    No person knows its password, so a secret that was made again replaces it.
+    """
     from airflow.providers.fab.auth_manager.cli_commands.utils import (  # noqa: PLC0415
         get_application_builder,
     )
@@ -70,9 +73,16 @@ def make_announcer(name: str, password: str) -> None:
             (permissions.ACTION_CAN_READ, permissions.RESOURCE_DAG),
         ):
             security.add_permission_to_role(role, security.create_permission(action, resource))
-        if not security.find_user(name) and not security.add_user(
-            name, name.capitalize(), "Tidemark", f"{name}@localhost", role, password
-        ):
+        user = security.find_user(name)
+        if user is None:
+            known = security.add_user(
+                name, name.capitalize(), "Tidemark", f"{name}@localhost", role, password
+            )
+        elif not security.check_password(name, password):
+            known = security.reset_password(user.id, password)
+        else:
+            known = user
+        if not known:
             raise SystemExit(f"Airflow did not make user {name!r}")
 
 

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from spark_jobs.access.secrets import AIRFLOW_ANNOUNCER, read_secret, secret_path
 from spark_jobs.settings import load_settings
 from spark_jobs.stack import airflow
 from spark_jobs.stack.airflow import prepare_database
@@ -88,6 +89,16 @@ def test_a_database_that_was_deleted_or_restored_is_prepared_again(database, tmp
 def test_other_pools_are_made_in_a_prepared_database(database, tmp_path) -> None:
     prepare_database(settings_of(tmp_path))
     prepare_database(settings_of(tmp_path, airflow={"pools": {"maintenance": 5}}))
+    assert database.preparations == 2
+
+
+def test_a_new_password_of_the_announcer_reaches_a_prepared_database(database, tmp_path) -> None:
+    settings = settings_of(tmp_path)
+    prepare_database(settings)
+    word = read_secret(settings, AIRFLOW_ANNOUNCER)
+    assert word not in str(database.comment)
+    secret_path(settings, AIRFLOW_ANNOUNCER).unlink()
+    prepare_database(settings)
     assert database.preparations == 2
 
 
