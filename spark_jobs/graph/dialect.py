@@ -76,6 +76,7 @@ class _Reader(SparkParser):
         **SparkParser.COLUMN_OPERATORS,
         TokenType.DCOLON: lambda self, value, kind: self._cast_or_literal(value, kind),
     }
+    COLON_IS_VARIANT_EXTRACT = True
     # In Spark || binds as tightly as +, and not less.
     TERM: ClassVar[dict[TokenType, type[exp.Binary]]] = {
         **SparkParser.TERM,
@@ -171,6 +172,39 @@ class _Reader(SparkParser):
         if suffix in _SUFFIXES:
             found.set("suffix", suffix)
         return found
+
+    def _parse_colon_as_variant_extract(self, this: Any) -> Any:
+        """Read ``v:a.b[0]`` as the call that Spark makes of it: sqlglot knows it as a JSON path."""
+        while this is not None and self._match(TokenType.COLON):
+            parts = [self._key(".")]
+            if not parts[0]:
+                parts = [self._subscript()]
+            while self._curr.token_type in {TokenType.DOT, TokenType.L_BRACKET}:
+                parts.append(self._key(".") if self._match(TokenType.DOT) else self._subscript())
+            if not all(parts):
+                self.raise_error("Expected a name or a number in the path of a variant")
+            path = exp.Literal.string("$" + "".join(parts))
+            kind = exp.Literal.string("variant")
+            call = exp.Anonymous(this="VARIANT_GET", expressions=[this, path, kind])
+            this = self._parse_column_ops(call)
+        return this
+
+    def _key(self, sign: str) -> str:
+        """A name in a path, with a sign before it; "" if there is none without quotes."""
+        found: Any = self._parse_id_var(any_token=False)
+        plain = found is not None and not found.quoted and _WORD.fullmatch(found.name)
+        return f"{sign}{found.name}" if plain else ""
+
+    def _subscript(self) -> str:
+        """A number or a text in brackets; "" if there is none."""
+        if not self._match(TokenType.L_BRACKET):
+            return ""
+        key: Any = self._parse_primary()
+        plain = isinstance(key, exp.Literal) and (key.is_string or key.is_int)
+        plain = plain and not {"'", "\\"} & set(key.name)
+        if not plain or not self._match(TokenType.R_BRACKET):
+            return ""
+        return f"['{key.name}']" if key.is_string else f"[{key.name}]"
 
     def _percentile(self) -> exp.Expr:
         """Read PERCENTILE with its third argument, the frequency, which sqlglot drops."""
@@ -333,6 +367,8 @@ def parse(sql: str) -> exp.Expr:
     "SELECT -CAST('1.50' AS DECIMAL(3, 2)), -3L FROM x"
     >>> to_sql(parse("select -1::string, t - interval 1 day 2 hours, f(b, A -> a + 1) from x"))
     "SELECT CAST(-1 AS STRING), t - INTERVAL '1' DAY '2' HOURS, F(b, A -> A + 1) FROM x"
+    >>> to_sql(parse("select f(v):a.B[0]::int + 1 from x"))
+    "SELECT CAST(VARIANT_GET(F(v), '$.a.B[0]', 'variant') AS INT) + 1 FROM x"
     >>> to_sql(parse("select a as b from x qualify rank() over (order by x.b) = 1 limit 2"))
     'SELECT a AS b FROM x QUALIFY RANK() OVER (ORDER BY x.b) = 1 LIMIT 2'
     """

@@ -32,6 +32,8 @@ _CONDITIONS = (exp.Connector, exp.Not, exp.Predicate)
 _DAYS = ("tinyint", "smallint", "int")
 _TIMES = frozenset({"date", "timestamp"})
 _NESTED = frozenset({"array", "map", "struct"})
+# Functions whose first argument is a variant; ``v:path`` calls the first.
+_OF_VARIANTS = frozenset({"variant_get", "try_variant_get"})
 _TIMESTAMPS = ("timestamp", "timestampltz", "timestamptz", "timestampntz", "datetime")
 _KINDS: dict[str, tuple[str, ...]] = {
     "date": ("date",),
@@ -161,7 +163,9 @@ def _computes(node: exp.Binary) -> bool:
 
 
 def _refused_argument(node: exp.Expr) -> exp.Expr | None:
-    """The argument of a sum, a sign or a cast, if its type is not accepted."""
+    """The argument of a sum, a sign, a cast or a path, if its type is not accepted."""
+    if called_name(node) in _OF_VARIANTS and node.expressions:
+        return node.expressions[0] if _kind(node.expressions[0]) is not None else None
     argument = node.this if isinstance(node.this, exp.Expr) else None
     kind = None if argument is None else _kind(argument)
     if kind is None:
@@ -178,6 +182,8 @@ def _refused_argument(node: exp.Expr) -> exp.Expr | None:
 
 def _remedy(node: exp.Expr, argument: exp.Expr) -> str:
     kind = _kind(argument)
+    if called_name(node) in _OF_VARIANTS:
+        return "Write PARSE_JSON(text) for the variant of a text, and place.city for a field."
     if isinstance(node, exp.Cast):
         if "date" in (kind, _named(node.to)):
             return (

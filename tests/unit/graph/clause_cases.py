@@ -315,3 +315,17 @@ TAKEN |= {
         f"SELECT FILTER(ARRAY(s.place), one -> one.City > 'a') AS p {_SHOPS}"
     ),
 }
+REFUSED |= {
+    "the path of a text": (f"SELECT l.shop:a AS a {_LABELS}", "ARGUMENT_TYPE", "1:8"),
+    "the path of a struct": (
+        f"SELECT VARIANT_GET(l.more, '$.of') AS a {_LABELS}",
+        "ARGUMENT_TYPE",
+        "1:8",
+    ),
+}
+TAKEN |= {
+    "paths of variants": (
+        f"SELECT l.raw:a.B[0]::INT + 1 AS n, PARSE_JSON(l.shop):['c']::STRING AS s {_LABELS} "
+        "WHERE raw:a:b::BOOLEAN AND CAST(TRY_PARSE_JSON(shop):a AS DATE) > DATE '2026-01-01'"
+    ),
+}
