@@ -96,6 +96,7 @@ def resolve(tree: exp.Query, schemas: Schemas, source: SqlText, subject: str) ->
             quote_identifiers=False,
         )
         correct_joined_columns(qualified)
+        _order_by_outputs(qualified)
         problems = list(_unresolved(qualified, schema, source, subject))
         problems += wrong_names(qualified, source, subject)
         problems += misplaced_aliases(uses, qualified, subject)
@@ -133,6 +134,20 @@ def _drop_layers(tree: exp.Query) -> None:
     for column in tree.find_all(exp.Column):
         if column.catalog and (column.catalog.lower(), column.db.lower()) in tables:
             column.set("catalog", None)
+
+
+def _order_by_outputs(tree: exp.Query) -> None:
+    """Order SELECT DISTINCT by its outputs: Spark knows no relation behind their aliases."""
+    for select in tree.find_all(exp.Select):
+        order = select.args.get("order")
+        if order is None or not select.args.get("distinct"):
+            continue
+        outputs = {
+            one.this: one.args["alias"] for one in select.expressions if isinstance(one, exp.Alias)
+        }
+        for column in [*order.find_all(exp.Column)]:
+            if column.parent_select is select and column in outputs:
+                column.replace(exp.Column(this=outputs[column].copy()))
 
 
 def unresolved(

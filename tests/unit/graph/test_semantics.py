@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from spark_jobs.graph.checks import check_functions, check_tables
+from spark_jobs.graph.dialect import to_sql
 from spark_jobs.graph.parsing import SqlText, parse_select
 from spark_jobs.graph.resolve import resolve
 from spark_jobs.names import Layer, TableName
@@ -49,3 +50,12 @@ def test_a_computed_name_is_refused_with_its_remedy():
     (found,) = problems_of("SELECT IDENTIFIER('day') AS d FROM silver.orders AS o")
     assert found.condition == "UNKNOWN_FUNCTION"
     assert "write the name" in found.hint
+
+
+def test_distinct_rows_are_ordered_by_outputs_as_spark_knows_no_relation_behind_an_alias():
+    sql = (
+        "SELECT DISTINCT o.day, o.amount FROM silver.orders AS o ORDER BY o.day + 1, AMOUNT LIMIT 3"
+    )
+    text = SqlText("view.sql", sql)
+    ordered = resolve(parse_select(text), SCHEMAS, text, "view").tree.args["order"]
+    assert to_sql(ordered) == "ORDER BY day + 1, amount"
