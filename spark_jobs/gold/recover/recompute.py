@@ -96,8 +96,7 @@ class Recomputer:
                 raise
             attempt = self._refresher.supersede(attempt_id)
             with self._yielding_to_live(attempt):
-                attempt_id = self._stage_again(attempt)
-                self._refresher.audit(attempt_id)
+                return self._build_again(attempt)
         return attempt_id
 
     def stage(self, attempt_id: str) -> str:
@@ -137,8 +136,7 @@ class Recomputer:
         attempt = self._refresher.supersede(attempt_id)
         with self._yielding_to_live(attempt):
             for _ in range(_ROUNDS):
-                attempt_id = self._stage_again(attempt)
-                self._refresher.audit(attempt_id)
+                attempt_id = self._build_again(attempt)
                 on_built(attempt_id)
                 published = self._publish(attempt_id)
                 if published is not None:
@@ -167,6 +165,17 @@ class Recomputer:
             attempt_id = plan.attempt_id
             try:
                 self._refresher.stage(attempt_id)
+            except BaseMovedError:
+                self._refresher.supersede(attempt_id)
+            else:
+                return attempt_id
+        raise RecomputeOvertakenError(before.view)
+
+    def _build_again(self, before: RefreshAttempt) -> str:
+        for _ in range(_ROUNDS):
+            attempt_id = self._stage_again(before)
+            try:
+                self._refresher.audit(attempt_id)
             except BaseMovedError:
                 self._refresher.supersede(attempt_id)
             else:

@@ -127,6 +127,34 @@ def test_a_recomputation_that_a_refresh_overtakes_before_its_audit_is_built_agai
     assert project.rows() == [(1, 10), (2, 20)]
 
 
+@pytest.mark.parametrize("step", ["build", "publish"])
+def test_a_recomputation_that_is_overtaken_twice_is_built_a_third_time(
+    project: Project, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    with project.opened() as refresher:
+        recomputer, audit = Recomputer(refresher), refresher.audit
+        asked = Recompute(code=ReasonCode.BACKFILLED)
+        attempt = recomputer.plan("v", tick="r1", asked=asked).attempt_id
+        if step == "publish":
+            recomputer.build(attempt)
+            project.refresh()
+        overtaken = 1 if step == "publish" else 2
+
+        def is_overtaken(one: str) -> object:
+            nonlocal overtaken
+            if overtaken:
+                overtaken -= 1
+                # A refresh that was planned before the recomputation began.
+                raise BaseMovedError("v", "a newer refresh of it was published")
+            return audit(one)
+
+        monkeypatch.setattr(refresher, "audit", is_overtaken)
+        if step == "build":
+            attempt = recomputer.build(attempt)
+        assert recomputer.publish(attempt).version is not None
+        assert not overtaken
+
+
 @pytest.mark.parametrize("code", [ReasonCode.REPLAYED, ReasonCode.BACKFILLED])
 def test_a_recomputation_that_a_refresh_overtakes_is_published_on_top_of_it(
     project: Project, code: ReasonCode
