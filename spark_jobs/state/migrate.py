@@ -79,16 +79,21 @@ def migrate(connection: Connection) -> None:
         ).close()
     if schema_version(connection) == SCHEMA_VERSION:
         return
-    _rename_tables(connection)
+    row = {"id": 1, "version": SCHEMA_VERSION, "migrated_at": utc_now()}
+    there = set(inspect(connection).get_table_names())
+    if not there:
+        # There is nothing to look for, nor to rename.
+        METADATA.create_all(connection, checkfirst=False)
+        insert_or_replace(connection, SCHEMA, row)
+        return
+    _rename_tables(connection, there)
     _add_columns(connection)
     METADATA.create_all(connection)
-    row = {"id": 1, "version": SCHEMA_VERSION, "migrated_at": utc_now()}
     insert_or_replace(connection, SCHEMA, row)
     _rename_values(connection)
 
 
-def _rename_tables(connection: Connection) -> None:
-    there = set(inspect(connection).get_table_names())
+def _rename_tables(connection: Connection, there: set[str]) -> None:
     for old, new in _FORMER_TABLES.items():
         if old in there and new not in there:
             connection.execute(text(f'ALTER TABLE "{old}" RENAME TO "{new}"')).close()
