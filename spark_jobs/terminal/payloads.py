@@ -61,7 +61,7 @@ def one_line(text: str) -> str:
     r"""A name or a message of others as a part of one line.
 
     >>> one_line("a\n\x1b[2J\u00fc")
-    'a\\n\\x1b[2J\u00fc'
+    'a\\n\\x1b[2Jü'
     """
     return _safe(text)
 
