@@ -101,7 +101,7 @@ class LakehouseError(Exception):
             lines.append(f"  Hint: {self.hint}")
         return "\n".join(lines)
 
-    def as_dict(self) -> dict[str, str | int | None]:
+    def as_dict(self) -> dict[str, Any]:
         """The error for programs: condition, primary, detail, hint, file, line, column."""
         place = self.location or Location("")
         return {
@@ -148,6 +148,10 @@ class ProblemsError(LakehouseError):
     def count(self) -> str:
         """How many, in words."""
         return f"{len(self.problems)} problem{'s' if len(self.problems) != 1 else ''}"
+
+    def as_dict(self) -> dict[str, Any]:
+        """As the base, and the errors as ``problems``."""
+        return {**super().as_dict(), "problems": [one.as_dict() for one in self.problems]}
 
     def render(self) -> str:
         return "\n".join([*(problem.render() for problem in self.problems), self.primary])

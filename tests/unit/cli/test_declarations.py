@@ -67,6 +67,15 @@ def test_validate_raises_all_problems(tmp_path: Path) -> None:
     assert isinstance(tidemark(tmp_path, "validate").exception, ProblemsError)
 
 
+def test_the_problems_of_a_case_file_are_in_its_json(tmp_path: Path) -> None:
+    project = write_project(tmp_path, {"tests/cases/gold/spend.yml": "name: x\n"})
+    done = tidemark(project, "test", "spend", "--json")
+    assert done.exit_code == 1
+    (case,) = json.loads(done.stdout)
+    found = [one["condition"] for one in case["error"]["problems"]]
+    assert set(found) == {"MISSING_KEY", "UNKNOWN_KEY"}
+
+
 def test_graph_shows_edges(tmp_path: Path) -> None:
     project = write_project(tmp_path, {})
     edges = json.loads(tidemark(project, "graph", "--json").stdout)["edges"]
