@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from typing import Any
 
 import duckdb
 from sqlglot import exp
@@ -11,6 +13,9 @@ from spark_jobs.graph.dialect import parse
 from tests.properties.tables import Row, Types, plain, values_query
 
 _MOST_TABLES = 200
+# The name of a relation in a text, instead of the table that holds its rows now.
+_NAME = re.compile(r'"<(\w+)>"')
+_OTHERWISE = (exp.Table, exp.CTE, exp.Lateral, exp.TsOrDsAdd, exp.CountIf)
 
 
 class Engine:
@@ -30,20 +35,18 @@ class Engine:
         self.connection.execute("CREATE MACRO sequence(a, b) AS generate_series(a, b)")
         self.connection.execute("CREATE MACRO raise_error(text) AS error(text)")
         self._texts: dict[int, tuple[exp.Expr, str]] = {}
+        self._loaded: dict[str, str] = {}
         self._tables: dict[str, str] = {}
-        self._views: dict[str, str] = {}
 
     def load(self, name: str, types: Types, rows: Sequence[Row]) -> None:
         """Register rows under a name; a weight is an additional column."""
         text = values_query(types, rows)
-        table = self._tables.get(text)
+        table = self._loaded.get(text)
         if table is None:
             # The same rows are loaded again as the state before the next change.
-            table = self._tables[text] = f"rows_{len(self._tables)}"
+            table = self._loaded[text] = f"rows_{len(self._loaded)}"
             self.connection.execute(f"CREATE OR REPLACE TEMP TABLE {table} AS {text}")
-        if self._views.get(name) != table:
-            self.connection.execute(f"CREATE OR REPLACE TEMP VIEW {name} AS FROM {table}")
-            self._views[name] = table
+        self._tables[name] = table
 
     def rows(self, query: exp.Expr) -> list[Row]:
         """The rows of a query in Spark's dialect."""
@@ -55,40 +58,68 @@ class Engine:
         return [tuple(map(plain, row)) for row in found]
 
     def table(self, name: str) -> list[Row]:
-        """The rows of a computed relation."""
-        return [tuple(map(plain, r)) for r in self.connection.execute(f"FROM {name}").fetchall()]
+        """The rows of a relation."""
+        found = self.connection.execute(f"FROM {self._tables[name]}").fetchall()
+        return [tuple(map(plain, row)) for row in found]
 
     def create(self, name: str, query: exp.Expr) -> None:
         """Compute a query once and register its rows."""
         self.connection.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS {self.text(query)}")
+        self._tables[name] = name
 
     def text(self, query: exp.Expr) -> str:
-        """A query in DuckDB's dialect; generated once per tree."""
+        """A query in DuckDB's dialect over the tables as they are; generated once per tree."""
         found = self._texts.get(id(query))
         if found is None:
             found = self._texts[id(query)] = (query, _in_duckdb(query))
-        return found[1]
+        return _NAME.sub(lambda name: self._tables[name[1]], found[1])
 
     def forget(self) -> None:
-        """Clear the cache of queries, for the next view."""
+        """Forget texts and names, for the next view, which writes over the tables."""
         self._texts.clear()
-        if len(self._tables) > _MOST_TABLES:
-            self._tables.clear()
-            self._views.clear()
+        self._tables.clear()
+        if len(self._loaded) > _MOST_TABLES:
+            self._loaded.clear()
 
 
 def _in_duckdb(query: exp.Expr) -> str:
     query = query.copy()
-    for one in list(query.find_all(exp.Lateral)):
-        _written_out(one)
-    for added in reversed(list(query.find_all(exp.TsOrDsAdd))):
+    # Copies of what is marked are marked too.
+    found = _nodes(query)
+    _mark(found)
+    if found[exp.Lateral]:
+        for one in found[exp.Lateral]:
+            _written_out(one)
+        found = _nodes(query)
+    for added in reversed(found[exp.TsOrDsAdd]):
         # A date and an interval are a timestamp here, and a date in Spark.
         added.replace(exp.cast(added.copy(), exp.DType.DATE))
-    for counted in reversed(list(query.find_all(exp.CountIf))):
+    for counted in reversed(found[exp.CountIf]):
         # NULL here if no condition is known, and 0 in Spark.
         condition = exp.func("IF", counted.this.copy(), exp.Literal.number(1), exp.null())
         counted.replace(exp.Count(this=condition))
     return query.sql(dialect="duckdb")
+
+
+def _nodes(query: exp.Expr) -> dict[type, list[Any]]:
+    """The nodes of a query that are written otherwise in DuckDB, by type, the outer ones first."""
+    found: dict[type, list[Any]] = {kind: [] for kind in _OTHERWISE}
+    for node in query.walk():
+        if type(node) in found:
+            found[type(node)].append(node)
+    return found
+
+
+def _mark(found: dict[type, list[Any]]) -> None:
+    """Put marks instead of the names of relations; an alias keeps each name."""
+    common = {one.alias for one in found[exp.CTE]}
+    for table in found[exp.Table]:
+        name = table.name
+        if not isinstance(table.this, exp.Identifier) or name in common:
+            continue
+        if not table.alias:
+            table.set("alias", exp.TableAlias(this=exp.to_identifier(name)))
+        table.set("this", exp.to_identifier(f"<{name}>", quoted=True))
 
 
 def _written_out(lateral: exp.Lateral) -> None:

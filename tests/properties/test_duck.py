@@ -78,7 +78,7 @@ class AsRefreshed(Engine):
 
     def _give(self, name: str, kinds: dict[str, Kind | None]) -> None:
         """Hand a relation over; what its columns hold in types of neither is left out."""
-        rows = [tuple(map(plain, r)) for r in self.connection.execute(f"FROM {name}").fetchall()]
+        rows = self.table(name)
         held = {column: kind for column, kind in kinds.items() if kind is not None}
         kept = [i for i, kind in enumerate(kinds.values()) if kind is not None]
         types = {column: str(kind) for column, kind in held.items()} or {"__none": "int"}
