@@ -8,16 +8,18 @@ import re
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import nbformat
 import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
-from matplotlib import image
-from nbclient import NotebookClient
 
 from spark_jobs.settings import REPOSITORY
 from tests.shipped import shipped_project
+
+# Jupyter and Matplotlib take half a second, in each process that only collects this module.
+if TYPE_CHECKING:
+    from nbformat import NotebookNode
 
 NOTEBOOK = Path(REPOSITORY, "docs/notebooks/gold.ipynb")
 TYPES = {
@@ -68,7 +70,10 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def executed(lake: Path) -> nbformat.NotebookNode:
+def executed(lake: Path) -> NotebookNode:
+    import nbformat
+    from nbclient import NotebookClient
+
     notebook = nbformat.read(NOTEBOOK, as_version=4)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TIDEMARK_LAKE_ROOT", str(lake))
@@ -80,7 +85,7 @@ def executed(lake: Path) -> nbformat.NotebookNode:
     return notebook
 
 
-def outputs(notebook: nbformat.NotebookNode, kind: str, *, beside: str = "") -> list[str]:
+def outputs(notebook: NotebookNode, kind: str, *, beside: str = "") -> list[str]:
     """What its cells put out in a form, where they have another form beside it too."""
     found = [
         output.get("data", {}) for cell in notebook.cells for output in cell.get("outputs", [])
@@ -89,6 +94,8 @@ def outputs(notebook: nbformat.NotebookNode, kind: str, *, beside: str = "") -> 
 
 
 def test_the_notebook_is_kept_without_what_a_run_left_in_it() -> None:
+    import nbformat
+
     notebook = nbformat.read(NOTEBOOK, as_version=4)
     nbformat.validate(notebook)
     for cell in notebook.cells:
@@ -98,7 +105,9 @@ def test_the_notebook_is_kept_without_what_a_run_left_in_it() -> None:
     assert set(re.findall(r'gold\("(\w+)"\)', sources)) == set(ROWS)
 
 
-def test_three_views_are_drawn(executed: nbformat.NotebookNode) -> None:
+def test_three_views_are_drawn(executed: NotebookNode) -> None:
+    from matplotlib import image
+
     pictures = [
         image.imread(io.BytesIO(base64.b64decode(one))) for one in outputs(executed, "image/png")
     ]
@@ -111,7 +120,7 @@ def test_three_views_are_drawn(executed: nbformat.NotebookNode) -> None:
         assert 0.01 < drawn < 0.6
 
 
-def test_the_numbers_are_those_of_the_tables(executed: nbformat.NotebookNode) -> None:
+def test_the_numbers_are_those_of_the_tables(executed: NotebookNode) -> None:
     by_day, watched, latency = outputs(executed, "text/plain", beside="text/html")
     assert by_day.split()[:4] == ["user_segment", "new", "regular", "vip"]
     # Nobody of that segment ordered on that day.

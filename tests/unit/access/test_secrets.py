@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from pyspark.sql.connect.client import DefaultChannelBuilder
 
 from spark_jobs.access.errors import SecretMissingError
 from spark_jobs.access.secrets import CONNECT_TOKEN, connect_token
@@ -46,6 +45,9 @@ def test_a_token_that_is_demanded_and_missing_is_an_error(tmp_path):
 
 @pytest.mark.parametrize("remote", [*HERE, SAID[1]])
 def test_pyspark_asks_for_no_certificate_where_there_is_none(remote):
+    # It imports pandas, which most processes that collect this module do not need.
+    from pyspark.sql.connect.client import DefaultChannelBuilder
+
     builder = DefaultChannelBuilder(with_token(remote, "t-1"))
     assert not builder.use_ssl
     # With a token PySpark takes TLS for granted, except on the host of this name.
