@@ -7,12 +7,12 @@ from typing import Final
 
 from sqlglot import exp
 
-from spark_jobs.errors import LakehouseError, Location
+from spark_jobs.errors import LakehouseError
 from spark_jobs.graph.dialect import to_sql
 from spark_jobs.graph.errors import UnknownColumnError, UnknownRelationError
 from spark_jobs.graph.parsing import SqlText
 from spark_jobs.graph.sql import relations_of
-from spark_jobs.graph.type_checks import sure_kind, sure_type
+from spark_jobs.graph.type_checks import first_at_each_place, sure_kind, sure_type
 
 # Kinds of types without parts.
 _SCALARS: Final = frozenset({"number", "text", "boolean", "date", "timestamp"})
@@ -26,13 +26,9 @@ def check_fields(tree: exp.Query, source: SqlText, subject: str) -> Iterator[Lak
         source: its text, for locations.
         subject: name of the declared table in messages.
     """
-    seen: set[Location | None] = set()
-    for node in tree.find_all(exp.Dot):
-        problem = _field_problem(node, source, subject)
-        # An output is repeated where its alias stood.
-        if problem is not None and problem.location not in seen:
-            seen.add(problem.location)
-            yield problem
+    yield from first_at_each_place(
+        _field_problem(node, source, subject) for node in tree.find_all(exp.Dot)
+    )
 
 
 def _field_problem(node: exp.Dot, source: SqlText, subject: str) -> LakehouseError | None:

@@ -10,13 +10,13 @@ from typing import Final
 
 from sqlglot import exp
 
-from spark_jobs.errors import LakehouseError, Location
+from spark_jobs.errors import LakehouseError
 from spark_jobs.graph.dialect import to_sql
 from spark_jobs.graph.functions import called_name
 from spark_jobs.graph.parsing import SqlText
 from spark_jobs.graph.semantic_errors import ArgumentTypeError
 from spark_jobs.graph.shown import set_word, shown
-from spark_jobs.graph.type_checks import COMPARISONS, sure_kind, sure_type
+from spark_jobs.graph.type_checks import COMPARISONS, first_at_each_place, sure_kind, sure_type
 
 _UNORDERED: Final = (exp.DType.MAP, exp.DType.VARIANT)
 _EXTREMES: Final = frozenset({"max", "min", "greatest", "least"})
@@ -30,13 +30,7 @@ def check_order(tree: exp.Query, source: SqlText, subject: str) -> Iterator[Lake
         source: its text, for locations.
         subject: name of the declared table in messages.
     """
-    seen: set[Location | None] = set()
-    for node in tree.walk():
-        problem = _order_problem(node, source, subject)
-        # An output is repeated where its alias stood.
-        if problem is not None and problem.location not in seen:
-            seen.add(problem.location)
-            yield problem
+    yield from first_at_each_place(_order_problem(node, source, subject) for node in tree.walk())
 
 
 def _order_problem(node: exp.Expr, source: SqlText, subject: str) -> ArgumentTypeError | None:

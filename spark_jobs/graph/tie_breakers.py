@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from sqlglot import exp
 from sqlglot.optimizer.scope import Scope, traverse_scope
 
-from spark_jobs.graph.dialect import dialect, to_sql
+from spark_jobs.graph.dialect import dialect
 from spark_jobs.graph.functions import aggregates
 from spark_jobs.graph.inference import spark_type
 
@@ -54,8 +54,8 @@ def _complete_windows(scope: Scope, select: exp.Select) -> None:
     for window in windows:
         order = window.args.get("order")
         terms = order.expressions if order is not None else []
-        known = {to_sql(one) for one in (*_values(terms), *(window.args.get("partition_by") or ()))}
-        more = [_term(one.copy()) for one in breakers if to_sql(one) not in known]
+        known = {*_values(terms), *(window.args.get("partition_by") or ())}
+        more = [_term(one.copy()) for one in breakers if one not in known]
         if more:
             window.set("order", exp.Order(expressions=[*terms, *more]))
 
@@ -83,8 +83,7 @@ def _row_columns(scope: Scope, select: exp.Select) -> list[exp.Expr]:
     group = select.args.get("group")
     if group is not None:
         # The keys tell groups apart.
-        typed = {to_sql(one): one for one in select.find_all(exp.Expr) if one.type is not None}
-        return _distinct(typed.get(to_sql(one), one) for one in _keys(group))
+        return _distinct(_keys(group))
     if any(aggregates(one) for one in select.selects):
         return []
     columns = [
@@ -164,8 +163,7 @@ def _values(terms: Iterable[exp.Expr]) -> Iterator[exp.Expr]:
 
 
 def _distinct(expressions: Iterable[exp.Expr]) -> list[exp.Expr]:
-    found = {to_sql(one): one for one in expressions if _has_order(one)}
-    return list(found.values())
+    return list(dict.fromkeys(one for one in expressions if _has_order(one)))
 
 
 def _has_order(value: exp.Expr) -> bool:

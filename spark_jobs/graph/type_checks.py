@@ -13,7 +13,7 @@ from itertools import pairwise
 from sqlglot import exp
 from sqlglot.optimizer.scope import Scope, traverse_scope
 
-from spark_jobs.errors import LakehouseError
+from spark_jobs.errors import LakehouseError, Location
 from spark_jobs.graph.functions import called_name
 from spark_jobs.graph.parsing import SqlText
 from spark_jobs.graph.semantic_errors import (
@@ -222,6 +222,18 @@ def _incomparable(
     return IncomparableTypesError(
         subject, shown(node), _written(left), _written(right), location=source.of(at)
     )
+
+
+def first_at_each_place(problems: Iterable[LakehouseError | None]) -> Iterator[LakehouseError]:
+    """The problems without those at a place that has one already.
+
+    An output is repeated where its alias stood.
+    """
+    seen: set[Location | None] = set()
+    for problem in problems:
+        if problem is not None and problem.location not in seen:
+            seen.add(problem.location)
+            yield problem
 
 
 def sure_type(node: exp.Expr) -> exp.DataType | None:
