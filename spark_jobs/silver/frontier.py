@@ -20,9 +20,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from spark_jobs.names import TableVersion
-from spark_jobs.silver.parse.sequence import POSITION_DIGITS, is_early, parts
+from spark_jobs.silver.parse.sequence import POSITION_DIGITS, parts
 from spark_jobs.silver.parse.shapes import COMMIT
-from spark_jobs.silver.parse.typed import SEQUENCE
+from spark_jobs.silver.parse.typed import EARLY, SEQUENCE
 from spark_jobs.silver.store.tables import SilverTables
 from spark_jobs.storage.log import highest, size
 from spark_jobs.storage.reader import read_columns
@@ -146,7 +146,7 @@ def positions_of(rows: DataFrame) -> Positions | None:
     Args:
         rows: the batch, as ``silver_rows`` returns it.
     """
-    found = sf.min(position()), sf.max(position()), sf.bool_or(is_early(sf.col(COMMIT)))
+    found = sf.min(position()), sf.max(position()), sf.bool_or(EARLY)
     [(low, high, early)] = rows.agg(*found).collect()
     return None if low is None else Positions(low, high, bool(early))
 

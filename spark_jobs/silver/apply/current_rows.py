@@ -19,7 +19,7 @@ from pyspark.sql import functions as sf
 from spark_jobs.graph.type_agreement import keyed
 from spark_jobs.names import Disposition
 from spark_jobs.silver.apply.dispositions import DISPOSITION, KNOWN, upsert_dispositions
-from spark_jobs.silver.apply.early_changes import any_early, behind_snapshots
+from spark_jobs.silver.apply.early_changes import behind_snapshots
 from spark_jobs.silver.apply.filling import fill_current
 from spark_jobs.silver.apply.local_judgement import judged_changes
 from spark_jobs.silver.apply.outcome import HeldTables, Outcome
@@ -31,8 +31,7 @@ from spark_jobs.silver.apply.truncations import (
 )
 from spark_jobs.silver.parse.expiry import expired_sql, horizon
 from spark_jobs.silver.parse.rows import BYTES, CANDIDATE, COORDINATES, DELETED
-from spark_jobs.silver.parse.sequence import is_early
-from spark_jobs.silver.parse.typed import OPERATION, SEQUENCE, TRUNCATE
+from spark_jobs.silver.parse.typed import EARLY, OPERATION, SEQUENCE, TRUNCATE
 from spark_jobs.silver.parse.unavailable import UNFILLED
 from spark_jobs.silver.store.tables import SilverTables
 from spark_jobs.state.failpoints import failpoint
@@ -43,7 +42,8 @@ from spark_jobs.storage.rows import Merge, fits_arrow, place_of, to_arrow
 from spark_jobs.storage.writer import Joining
 
 NEWER = "s.__sequence > t.__sequence"
-_RARE = _TRUNCATES, _LACKS, _EARLY = "__truncates", "__lacks", "__early"
+_TRUNCATES, _LACKS = "__truncates", "__lacks"
+_RARE = _TRUNCATES, _LACKS, EARLY
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,8 @@ class CurrentRows:
             return None
         batch = to_arrow(rows)
         truncated = pc.any(pc.equal(batch.column(OPERATION), TRUNCATE)).as_py()
-        if truncated or batch.column(UNFILLED).null_count < batch.num_rows or any_early(batch):
+        early = pc.any(batch.column(EARLY)).as_py()
+        if truncated or early or batch.column(UNFILLED).null_count < batch.num_rows:
             return None
         asked = batch.filter(batch.column(CANDIDATE)).select(list(keys))
         names = (*keys, SEQUENCE, *COORDINATES)
@@ -145,8 +146,7 @@ class CurrentRows:
         annotated = upsert_dispositions(rows, held, keys=self.tables.entry.keys, truncation=last)
         truncates = (sf.col(OPERATION) == TRUNCATE).alias(_TRUNCATES)
         lacks = sf.col(UNFILLED).isNotNull().alias(_LACKS)
-        early = sf.coalesce(is_early(sf.col(SEQUENCE)), sf.lit(False)).alias(_EARLY)  # noqa: FBT003
-        return Outcome.of(annotated, KNOWN, DELETED, truncates, lacks, early, place=place)
+        return Outcome.of(annotated, KNOWN, DELETED, truncates, lacks, EARLY, place=place)
 
     @property
     def _places(self) -> tuple[str, ...]:

@@ -12,48 +12,33 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import reduce
 
-import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from spark_jobs.silver.parse.rows import COORDINATES
 from spark_jobs.silver.parse.sequence import (
     COMMIT_LENGTH,
-    KIND_START,
     MOVED,
     ORDER_DIGITS,
     POSITION_DIGITS,
-    POSITION_START,
     SNAPSHOT,
-    is_early,
     parts,
 )
 from spark_jobs.silver.parse.shapes import COMMIT
-from spark_jobs.silver.parse.typed import SEQUENCE
+from spark_jobs.silver.parse.typed import EARLY, SEQUENCE
 
 _PARTITION, _OFFSET = COORDINATES
 _SINCE, _SEEN = "__since", "__seen"
 
 
-def any_early(batch: pa.Table) -> bool:
-    """Whether a batch, as ``silver_rows`` returns it, has a change as ``is_early`` means."""
-
-    def part(start: int, digits: int) -> pa.ChunkedArray:
-        first = start - COMMIT_LENGTH
-        return pc.utf8_slice_codeunits(batch.column(SEQUENCE), first, first + digits)
-
-    same = pc.equal(part(0, POSITION_DIGITS), part(POSITION_START, POSITION_DIGITS))
-    kinds = pc.is_in(part(KIND_START, 1), value_set=pa.array(list(MOVED)))
-    return bool(pc.any(pc.and_(same, kinds)).as_py())
-
-
 def behind_snapshots(rows: DataFrame, held: Iterable[DataFrame] = ()) -> DataFrame:
     """The rows, in which early changes sort after the snapshots that did not see them.
 
+    None is ``EARLY`` any more: each has its place.
+
     Args:
-        rows: records with ``SEQUENCE``, coordinates and possibly ``COMMIT``.
-        held: earlier rows of the same source with these columns.
+        rows: records with ``SEQUENCE``, ``EARLY``, coordinates and possibly ``COMMIT``.
+        held: earlier rows of the same source with ``SEQUENCE`` and coordinates.
     """
     place = (SEQUENCE, *COORDINATES)
     known = reduce(DataFrame.unionByName, [one.select(*place) for one in (rows, *held)])
@@ -68,7 +53,7 @@ def behind_snapshots(rows: DataFrame, held: Iterable[DataFrame] = ()) -> DataFra
         .agg(sf.min(_OFFSET).alias(_SINCE))
     )
     # A malformed record may have a negative position.
-    early = rows.where(is_early(sf.col(SEQUENCE)) & position.try_cast("bigint").isNotNull())
+    early = rows.where(sf.col(EARLY) & position.try_cast("bigint").isNotNull())
     early = early.select(*COORDINATES, position.alias("__own"))
     # The snapshot during which the transaction was open is the first beyond its changes.
     moved = (
@@ -81,12 +66,11 @@ def behind_snapshots(rows: DataFrame, held: Iterable[DataFrame] = ()) -> DataFra
     changed = {SEQUENCE: _moved(sf.col(SEQUENCE))}
     if COMMIT in rows.columns:
         changed[COMMIT] = _moved(sf.col(COMMIT))
-    return joined.withColumns(
-        {
-            name: sf.when(sf.col(_SEEN).isNull(), sf.col(name)).otherwise(value)
-            for name, value in changed.items()
-        }
-    ).select(*rows.columns)
+    placed = {
+        name: sf.when(sf.col(_SEEN).isNull(), sf.col(name)).otherwise(value)
+        for name, value in changed.items()
+    }
+    return joined.withColumns({**placed, EARLY: sf.lit(False)}).select(*rows.columns)  # noqa: FBT003
 
 
 def _moved(sequence: Column) -> Column:

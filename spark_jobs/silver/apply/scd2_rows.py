@@ -27,8 +27,7 @@ from spark_jobs.silver.apply.scd2 import (
 )
 from spark_jobs.silver.apply.truncations import RememberedTruncations, joined, truncations_in
 from spark_jobs.silver.parse.rows import BYTES, CANDIDATE
-from spark_jobs.silver.parse.sequence import is_early
-from spark_jobs.silver.parse.typed import OPERATION, SEQUENCE, TRUNCATE
+from spark_jobs.silver.parse.typed import EARLY, OPERATION, TRUNCATE
 from spark_jobs.silver.parse.unavailable import UNFILLED
 from spark_jobs.silver.store.tables import SilverTables
 from spark_jobs.state.failpoints import failpoint
@@ -38,7 +37,7 @@ from spark_jobs.storage.policy import Limit, Place
 from spark_jobs.storage.rows import Merge, Rows, place_of, row_length
 from spark_jobs.storage.writer import Joining
 
-_TRUNCATES, _LACKS, _EARLY = "__truncates", "__lacks", "__early"
+_TRUNCATES, _LACKS = "__truncates", "__lacks"
 
 
 @dataclass(frozen=True)
@@ -69,7 +68,7 @@ class Scd2Rows:
         place = place_of(rows, sf.col(BYTES), few=self.few)
         kept = self.held.read(rows.sparkSession, self.tables.changes)
         first = self._outcome(rows, kept, place=place)
-        if not any(group[_EARLY] for group in first.groups):
+        if not any(group[EARLY] for group in first.groups):
             return first
         return self._outcome(self.behind_snapshots(rows), kept, place=place)
 
@@ -91,8 +90,7 @@ class Scd2Rows:
         # A rejected truncation affects no key.
         truncates = (sf.col(CANDIDATE) & (sf.col(OPERATION) == TRUNCATE)).alias(_TRUNCATES)
         lacks = sf.col(UNFILLED).isNotNull().alias(_LACKS)
-        early = sf.coalesce(is_early(sf.col(SEQUENCE)), sf.lit(False)).alias(_EARLY)  # noqa: FBT003
-        return Outcome.of(changes, truncates, lacks, early, place=place)
+        return Outcome.of(changes, truncates, lacks, EARLY, place=place)
 
     def _in_reach(self, table: DataFrame, rows: DataFrame, *, everything: bool) -> DataFrame:
         """The rows of a table whose keys a batch affects; a truncation affects all."""

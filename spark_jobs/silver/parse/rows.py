@@ -19,6 +19,7 @@ from spark_jobs.silver.parse.shapes import COMMIT, SHAPE
 from spark_jobs.silver.parse.typed import (
     CHANGES,
     COMMITTED_AT,
+    EARLY,
     MESSAGE,
     OPERATION,
     SEQUENCE,
@@ -58,9 +59,10 @@ def silver_rows(
 
     Returns:
         the SELECT's columns; ``CANDIDATE``, ``COORDINATES``, ``ARRIVED_AT``, ``BYTES``,
-            ``RAW_PAYLOAD``, ``PROBLEM``, ``SHAPE`` and ``COMMIT``; for events ``EVENT_ID``; for
-            changes ``OPERATION``, ``SEQUENCE``, ``DELETED`` and ``UNFILLED``; for SCD type 2
-            ``valid_from``; with a suite ``FAILED`` and ``COUNTED``, except for SCD type 2.
+            ``RAW_PAYLOAD``, ``PROBLEM``, ``SHAPE``, ``COMMIT`` and ``EARLY``; for events
+            ``EVENT_ID``; for changes ``OPERATION``, ``SEQUENCE``, ``DELETED`` and ``UNFILLED``;
+            for SCD type 2 ``valid_from``; with a suite ``FAILED`` and ``COUNTED``, except for SCD
+            type 2.
     """
     condition = sf.expr(projection.condition) if projection.condition else sf.lit(True)  # noqa: FBT003
     passes = sf.coalesce(condition, sf.lit(False))  # noqa: FBT003
@@ -103,6 +105,7 @@ def silver_rows(
         PROBLEM,
         SHAPE,
         sf.col(SEQUENCE).alias(COMMIT),
+        EARLY,
     )
 
 

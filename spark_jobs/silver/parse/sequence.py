@@ -7,7 +7,9 @@ change there; a row of an incremental snapshot sorts right after the last commit
 update is two changes at one position, the deletion first.
 
 In the first transaction after a snapshot, Debezium knows of none before it, and a change sorts by
-its own position; ``apply.early_changes`` moves it behind the snapshot where this matters.
+its own position; ``apply.early_changes`` moves it behind the snapshot where this matters. The text
+does not tell such a change: where nothing else is written to the log meanwhile, a transaction
+begins at the position where the one before it ends.
 """
 
 from __future__ import annotations
@@ -40,11 +42,7 @@ def commit_sequence(change: Column, operation: Column) -> Column:
         change: its document.
         operation: its operation.
     """
-    lsn = text_at(change, f"{ROOT}.source.lsn").try_cast("bigint")
-    pair = sf.try_parse_json(text_at(change, f"{ROOT}.source.sequence"))
-    last_commit, reached = (
-        sf.try_variant_get(pair, f"$[{at}]", "string").try_cast("bigint") for at in (0, 1)
-    )
+    lsn, (last_commit, reached) = _lsn(change), _last_commit_and_reached(change)
     # An incremental snapshot gives only the log position read so far. A change that was written
     # before it and committed after it is newer than the row.
     position = sf.coalesce(lsn, sf.when((operation == "r") & reached.isNotNull(), 0))
@@ -73,10 +71,29 @@ def parts(sequence: Column) -> tuple[Column, Column, Column]:
     )
 
 
-def is_early(sequence: Column) -> Column:
-    """Whether a change belongs to the first transaction after a snapshot; NULL without sequence."""
-    transaction, position, kind = parts(sequence)
-    return (transaction == position) & kind.isin(DELETION, OTHER)
+def is_early(change: Column, operation: Column) -> Column:
+    """Whether Debezium knew of no transaction before that of a change; never NULL.
+
+    Args:
+        change: its document.
+        operation: its operation.
+    """
+    last_commit, _ = _last_commit_and_reached(change)
+    streamed = sf.coalesce(operation != "r", sf.lit(False))  # noqa: FBT003
+    return last_commit.isNull() & _lsn(change).isNotNull() & streamed
+
+
+def _lsn(change: Column) -> Column:
+    return text_at(change, f"{ROOT}.source.lsn").try_cast("bigint")
+
+
+def _last_commit_and_reached(change: Column) -> tuple[Column, Column]:
+    """The end of the transaction before, and the position read so far; each may be NULL."""
+    pair = sf.try_parse_json(text_at(change, f"{ROOT}.source.sequence"))
+    first, second = (
+        sf.try_variant_get(pair, f"$[{at}]", "string").try_cast("bigint") for at in (0, 1)
+    )
+    return first, second
 
 
 def commit_time(change: Column) -> Column:

@@ -29,12 +29,14 @@ from spark_jobs.silver.parse.documents import (
 )
 from spark_jobs.silver.parse.exact_numbers import may_be_rounded
 from spark_jobs.silver.parse.nested import Nested, nested
-from spark_jobs.silver.parse.sequence import commit_sequence, commit_time
+from spark_jobs.silver.parse.sequence import commit_sequence, commit_time, is_early
 from spark_jobs.silver.parse.shapes import SHAPE, WRITES, is_object, shape
 from spark_jobs.silver.parse.unavailable import UNAVAILABLE, is_placeholder, large_columns
 
 OPERATION = "__op"
 SEQUENCE = "__sequence"
+# Whether a change belongs to the first transaction after a snapshot; NULL for an event.
+EARLY = "__early"
 IMAGE = "__image"
 # ``schema_of_variant`` of the image, before numbers are marked.
 TYPES = "__types"
@@ -68,14 +70,20 @@ def typed_records(
         placeholder: Debezium's placeholder for a value that the database did not send.
 
     Returns:
-        the declared columns, ``OPERATION``, ``SEQUENCE`` and ``COMMITTED_AT`` (NULL without
-            Debezium), ``UNAVAILABLE``, the values of ``RAW_COLUMNS``, ``PROBLEM`` and ``SHAPE``.
+        the declared columns, ``OPERATION``, ``SEQUENCE``, ``EARLY`` and ``COMMITTED_AT`` (NULL
+            without Debezium), ``UNAVAILABLE``, the values of ``RAW_COLUMNS``, ``PROBLEM`` and
+            ``SHAPE``.
     """
     documents = with_documents(bronze, max_bytes=max_bytes, schemas=source.schemas)
     again = exact(max_bytes=max_bytes, schemas=source.schemas)
     if source.format is SourceFormat.DEBEZIUM:
         return _typed_changes(documents, source, placeholder, again)
-    types = {OPERATION: "string", SEQUENCE: "string", COMMITTED_AT: "timestamp"}
+    types = {
+        OPERATION: "string",
+        SEQUENCE: "string",
+        EARLY: "boolean",
+        COMMITTED_AT: "timestamp",
+    }
     nothing = {name: sf.lit(None).cast(kind) for name, kind in types.items()}
     images = documents.withColumns(
         {**nothing, TYPES: _first_element(sf.schema_of_variant(DOCUMENT))}
@@ -103,6 +111,7 @@ def _typed_changes(
     images = changes.withColumns(
         {
             SEQUENCE: commit_sequence(change, operation),
+            EARLY: is_early(change, operation),
             COMMITTED_AT: commit_time(change),
             "__rounded": _row_of("__change"),
         }
@@ -304,6 +313,7 @@ def _select(
         *(sf.col(column.name) for column in source.columns),
         OPERATION,
         SEQUENCE,
+        EARLY,
         COMMITTED_AT,
         _unavailable(source, placeholder).alias(UNAVAILABLE),
         *RAW_COLUMNS.values(),

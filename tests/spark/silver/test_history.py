@@ -158,6 +158,20 @@ def test_a_transaction_that_was_open_during_the_snapshot_comes_after_it(
     assert again.rows() == before[0]
 
 
+def test_a_transaction_may_begin_where_the_one_before_it_ended(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    orders = Table(spark, tmp_path, ORDERS)
+    orders.take(change("r", 1, 500, status="shipped"))
+    # Nothing else was written to the log between the two transactions.
+    assert orders.take(change("u", 1, 300, commit=300, status="paid")) == {"superseded": 1}
+    assert [row[1] for row in orders.rows()] == ["shipped"]
+    ordinary = bronze(spark, [change("u", 1, 600, commit=600)], first=orders.offset)
+    assert orders.applier.judged(ordinary).here is not None
+    first = bronze(spark, [change("u", 1, 600, first=True)], first=orders.offset)
+    assert orders.applier.judged(first).here is None
+
+
 @pytest.mark.parametrize("entry", [ORDERS, HISTORY], ids=["current rows", "SCD type 2"])
 def test_a_change_without_a_real_position_does_not_stop_a_table(
     spark: SparkSession, tmp_path: Path, entry: SilverEntry
