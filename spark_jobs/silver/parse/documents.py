@@ -11,16 +11,19 @@ rounds some numbers; ``exact`` parses them as marked text, so read scalars with
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import lru_cache
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
+from pyspark.sql.utils import is_remote
 
 from spark_jobs.definitions.quarantine_reasons import QuarantineReason
 from spark_jobs.graph.manifest import AvroSchema
 from spark_jobs.silver.parse import avro
 from spark_jobs.silver.parse.exact_numbers import every_number_marked, marked
 from spark_jobs.silver.parse.payloads import looks_like, too_deep
+from spark_jobs.silver.parse.prepared import prepared
 
 # Fields of a bronze record under reserved names, to avoid clashes with declared columns.
 RAW_COLUMNS = {
@@ -33,6 +36,8 @@ RAW_COLUMNS = {
     "timestamp": "__timestamp",
     "arrived_at": "__arrived_at",
 }
+# Limits and Avro schemas of one process.
+_KEPT = 64
 PROBLEM = "__problem"
 DOCUMENT = "__document"
 KEY_DOCUMENT = "__key_document"
@@ -64,6 +69,22 @@ def with_documents(
         the values of ``RAW_COLUMNS``, ``PROBLEM``, and the variants ``DOCUMENT`` and
             ``KEY_DOCUMENT``.
     """
+    return _parsing(max_bytes, tuple(schemas), remote=is_remote())(bronze)
+
+
+@lru_cache(maxsize=_KEPT)
+def _parsing(
+    max_bytes: int, schemas: tuple[AvroSchema, ...], *, remote: bool
+) -> Callable[[DataFrame], DataFrame]:
+    """The steps of ``with_documents``, which most sources share.
+
+    Their columns are nearly half of the calls into the JVM that a source's columns take.
+    """
+    del remote  # Columns of a classic session are not those of Spark Connect.
+    return prepared(lambda bronze: _parsed(bronze, max_bytes, schemas))
+
+
+def _parsed(bronze: DataFrame, max_bytes: int, schemas: Sequence[AvroSchema]) -> DataFrame:
     if schemas:
         value, unread = _avro("__value", max_bytes, schemas), _no_avro("__value", schemas)
     else:

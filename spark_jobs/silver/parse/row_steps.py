@@ -1,8 +1,8 @@
 """From bronze records to a silver table's rows: the steps are built once for equal arguments.
 
 Building the columns of one table takes thousands of calls into the JVM, and they do not depend on
-the session. All who create and check a table share the steps that give its types, and all who apply
-its batches share those with the limits of the settings.
+the session. All who create and check a table share the steps that give its types. All who apply its
+batches share those with the limits of the settings, which are the same ones by default.
 """
 
 from __future__ import annotations
@@ -18,12 +18,14 @@ from spark_jobs.graph.manifest import Column as Declared
 from spark_jobs.graph.manifest import SilverEntry, SourceEntry
 from spark_jobs.graph.projection import split_projection
 from spark_jobs.names import HistoryColumn
+from spark_jobs.sections import StreamSettings
 from spark_jobs.silver.parse.prepared import prepared
 from spark_jobs.silver.parse.rows import BRONZE_SCHEMA, silver_rows
 from spark_jobs.silver.parse.typed import typed_records
 
 # Tables of one process, in several versions.
 _KEPT = 512
+_USUAL_LIMIT = StreamSettings().max_record_bytes
 
 
 @dataclass(frozen=True)
@@ -103,4 +105,5 @@ def projected_columns(
     spark: SparkSession, source: SourceEntry, entry: SilverEntry
 ) -> tuple[Declared, ...]:
     """The silver table's columns with the types that Spark derives from the SELECT."""
-    return row_steps(source, entry, max_bytes=0).columns(spark)
+    # Types do not depend on the limit.
+    return row_steps(source, entry, max_bytes=_USUAL_LIMIT).columns(spark)

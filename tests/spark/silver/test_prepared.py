@@ -8,8 +8,9 @@ from pyspark.sql import functions as sf
 
 from spark_jobs.graph.manifest import SilverEntry, SourceEntry
 from spark_jobs.graph.projection import split_projection
+from spark_jobs.sections import StreamSettings
 from spark_jobs.silver.parse.prepared import prepared
-from spark_jobs.silver.parse.row_steps import row_steps
+from spark_jobs.silver.parse.row_steps import projected_columns, row_steps
 from spark_jobs.silver.parse.rows import silver_rows
 from spark_jobs.silver.parse.typed import typed_records
 from tests.spark.silver.world import CHANGES, CLICKS, EVENTS, ORDERS, bronze, change, event
@@ -60,3 +61,6 @@ def test_equal_declarations_share_their_steps(spark: SparkSession) -> None:
     assert row_steps(EVENTS, other, max_bytes=1000) is not first
     assert first.columns(spark) is first.columns(spark)
     assert {one.name for one in first.columns(spark)} == {one.name for one in CLICKS.columns}
+    # Streams with default settings use the steps that gave the table its types.
+    usual = row_steps(EVENTS, CLICKS, max_bytes=StreamSettings().max_record_bytes)
+    assert projected_columns(spark, EVENTS, CLICKS) is usual.columns(spark)
