@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from spark_jobs.definitions.vocabulary import SourceFormat
 from spark_jobs.graph.manifest import ApplyMode, Column, SilverEntry, SourceEntry
 from spark_jobs.graph.scd2 import HISTORY_COLUMNS
-from spark_jobs.sections import Engine
+from spark_jobs.sections import Engine, StreamSettings
 from spark_jobs.silver.apply.batch import BatchApplier
 from spark_jobs.silver.store.tables import SilverTables
 from spark_jobs.state.batches import SilverBatch
@@ -156,7 +156,8 @@ def applier(
         entry=entry,
         tables=SilverTables.of(lake, entry),
         epoch=epoch,
-        max_bytes=1000,
+        # With the usual limit, the steps that give a table its types apply its batches too.
+        max_bytes=StreamSettings().max_record_bytes,
         record=batches.append,
         clock=lambda: NOW,
         few=batch_limit(engine),
