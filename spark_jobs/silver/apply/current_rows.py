@@ -74,7 +74,7 @@ class CurrentRows:
         place = place_of(rows, sf.col(BYTES), few=self.few)
         known = self.truncations.now() if self.held.has_rows(self.tables.tombstones) else ()
         local = place is Place.LOCAL
-        here = self._judged_locally(rows) if local and not known else None
+        here = self._judged_locally(rows, after=known[-1] if known else None) if local else None
         if here is not None:
             return here
         near = self._near(rows) if local else None
@@ -115,8 +115,13 @@ class CurrentRows:
             {DELETED: sf.col(DELETED) | gone, UNFILLED: sf.when(~gone, sf.col(UNFILLED))}
         )
 
-    def _judged_locally(self, rows: DataFrame) -> Outcome | None:
-        """The dispositions of a small batch, without Spark; None if Spark is needed."""
+    def _judged_locally(self, rows: DataFrame, *, after: Truncation | None) -> Outcome | None:
+        """The dispositions of a small batch, without Spark; None if Spark is needed.
+
+        Args:
+            rows: the batch.
+            after: the last truncation. Changes that are not behind it need Spark.
+        """
         keys = self.tables.entry.keys
         kinds = (rows.schema[key].dataType.simpleString() for key in keys)
         if not keyed(kinds) or not fits_arrow(rows):
@@ -125,6 +130,8 @@ class CurrentRows:
         truncated = pc.any(pc.equal(batch.column(OPERATION), TRUNCATE)).as_py()
         early = pc.any(batch.column(EARLY)).as_py()
         if truncated or early or batch.column(UNFILLED).null_count < batch.num_rows:
+            return None
+        if after and pc.any(pc.less_equal(batch.column(SEQUENCE), after.sequence)).as_py():
             return None
         asked = batch.filter(batch.column(CANDIDATE)).select(list(keys))
         names = (*keys, SEQUENCE, *COORDINATES)

@@ -172,6 +172,26 @@ def test_a_transaction_may_begin_where_the_one_before_it_ended(
     assert orders.applier.judged(first).here is None
 
 
+def test_small_batches_behind_a_truncation_need_no_spark(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    orders = Table(spark, tmp_path, ORDERS)
+    orders.take(change("c", 1, 100), change("c", 2, 110))
+    orders.take(change("t", 0, 200))
+
+    def here(*records: Record) -> bool:
+        frame = bronze(spark, records, first=orders.offset)
+        return orders.applier.judged(frame).here is not None
+
+    behind, late = change("c", 3, 300), change("u", 1, 150)
+    assert here(behind)
+    assert not here(late)
+    assert not here(behind, change("t", 0, 200))
+    assert orders.take(behind, change("u", 3, 310, status="paid"))["applied"] == 1
+    assert orders.take(late) == {"superseded": 1}
+    assert [row[:2] for row in orders.rows()] == [(3, "paid")]
+
+
 @pytest.mark.parametrize("entry", [ORDERS, HISTORY], ids=["current rows", "SCD type 2"])
 def test_a_change_without_a_real_position_does_not_stop_a_table(
     spark: SparkSession, tmp_path: Path, entry: SilverEntry
