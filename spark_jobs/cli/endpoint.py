@@ -143,7 +143,7 @@ def serve(settings: Settings, stopping: threading.Event) -> None:
     from spark_jobs.serving.sql.thrift import JobLimit, start_server
     from spark_jobs.stack.endpoint import Pulse, may_enter, served_key_store
     from spark_jobs.stack.endpoint_files import endpoint_files
-    from spark_jobs.storage.compiled import current_manifest
+    from spark_jobs.storage.in_force import current_manifest, follow_in_force
 
     # Names come from the compiled project, like those of refreshes.
     compiled = current_manifest(settings.manifest_file, compiled_now(settings))
@@ -167,6 +167,7 @@ def serve(settings: Settings, stopping: threading.Event) -> None:
             limit.enforce()
             pulse.check()
             if time.monotonic() - listed_at > LIST_SECONDS:
+                follow_in_force(settings, compiled().deployment)
                 try:
                     listing.show(session.listed())
                 except LakehouseError as error:

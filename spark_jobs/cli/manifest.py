@@ -9,7 +9,8 @@ from spark_jobs.settings import load_settings
 
 def compile_manifest(context: typer.Context) -> None:
     """Compile the declarations to the manifest, and print its path."""
-    from spark_jobs.storage.compiled import compile_settings, compiled, deployment_of
+    from spark_jobs.storage.compiled import compile_settings, compiled
+    from spark_jobs.storage.in_force import deployment_of
 
     settings = load_settings(context.obj)
     running = deployment_of(settings.manifest_file)

@@ -73,7 +73,8 @@ def upgrade_steps(settings: Settings, *, check: bool) -> Iterator[Step]:
     from spark_jobs.state.migrate import found_version
     from spark_jobs.state.store import ControlStore
     from spark_jobs.state.tables import SCHEMA_VERSION
-    from spark_jobs.storage.compiled import deployment_of, inspect_settings, put_manifest
+    from spark_jobs.storage.compiled import inspect_settings
+    from spark_jobs.storage.in_force import deployment_of, put_manifest
 
     schema = found_version(settings.control_url)
     manifest, problems = inspect_settings(settings, keep=False)

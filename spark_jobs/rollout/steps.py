@@ -25,7 +25,7 @@ from spark_jobs.state.errors import LeaseTakenError, TableLockedError
 from spark_jobs.state.progress import SINK_PREFIX, StreamProgress, StreamState
 from spark_jobs.state.store import ControlStore
 from spark_jobs.state.types import utc_now
-from spark_jobs.storage.compiled import put_manifest
+from spark_jobs.storage.in_force import put_manifest
 from spark_jobs.storage.lake import Lake
 
 LOOK_SECONDS = 0.5

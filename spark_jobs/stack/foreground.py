@@ -19,6 +19,7 @@ from spark_jobs.stack.parts import Part, Step, Task
 from spark_jobs.stack.placeholder import ensure_placeholder
 from spark_jobs.stack.stack import write_manifest
 from spark_jobs.state.store import ControlStore
+from spark_jobs.storage.in_force import copy_in_force
 from spark_jobs.storage.rights import close_state, private_files
 
 MANIFEST = "manifest"
@@ -39,7 +40,7 @@ def prepare_manifest(settings: Settings) -> None:
         ProblemsError: the declarations have problems.
     """
     # sqlglot is slow
-    from spark_jobs.storage.compiled import compile_settings, copy_in_force  # noqa: PLC0415
+    from spark_jobs.storage.compiled import compile_settings  # noqa: PLC0415
 
     if not settings.control_db:
         write_manifest(settings)

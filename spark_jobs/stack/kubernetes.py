@@ -151,19 +151,23 @@ def part_resources(part: Part, workload: Workload, *, settings: Settings) -> lis
 def steps_before(part: Part, settings: Settings) -> list[Described]:
     """Init containers of a part; each of their steps can be repeated."""
     image = image_of(part.name)
-    manifest = step_container(MANIFEST, image=image)
-    if CONTROL_DB in WORKLOADS[part.name].secrets:
-        # It knows which version of the project was applied.
-        manifest["env"] = secret_variables((CONTROL_DB,))
+    manifest = manifest_step(image)
     match part.name:
         case "streams":
             return [manifest, step_container("topics", image=image)]
+        case "endpoint":
+            return [manifest]
         case "airflow-scheduler":
             return [migration(settings, image=image), manifest]
         case "airflow-dag-processor":
             return [waits_for_migration(image), manifest]
         case _:
             return [waits_for_migration(image)] if part.name.startswith("airflow-") else []
+
+
+def manifest_step(image: str) -> Described:
+    """Writes the manifest that was applied: the control database knows it."""
+    return step_container(MANIFEST, image=image) | {"env": secret_variables((CONTROL_DB,))}
 
 
 def migration(settings: Settings, *, image: str) -> Described:
@@ -178,7 +182,7 @@ def connector_job() -> Described:
     name = "connector"
     image = image_of(name)
     container = step_container(name, image=image) | {"env": secret_variables(CONNECTOR.secrets)}
-    inits = [step_container(MANIFEST, image=image)]
+    inits = [manifest_step(image)]
     template = pod(name, CONNECTOR, container=container, inits=inits)
     template["spec"]["restartPolicy"] = "OnFailure"
     # A job is immutable: this one is deleted when done, and the next release creates its own.

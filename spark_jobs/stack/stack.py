@@ -41,6 +41,7 @@ from spark_jobs.state.stopped import forget_stopped, note_stopped
 from spark_jobs.state.store import ControlStore
 from spark_jobs.state.types import utc_now
 from spark_jobs.storage.conf import connect_url_file
+from spark_jobs.storage.in_force import deployment_of, put_manifest
 from spark_jobs.storage.lake import Lake
 from spark_jobs.storage.rights import close_state, private_files, restrict
 
@@ -296,7 +297,7 @@ def write_manifest(settings: Settings) -> None:
         ProblemsError: the declarations have problems.
     """
     # sqlglot is slow
-    from spark_jobs.storage.compiled import compile_settings, deployment_of  # noqa: PLC0415
+    from spark_jobs.storage.compiled import compile_settings  # noqa: PLC0415
 
     # Streams and connector must use the same placeholder from the first change on.
     ensure_placeholder(settings)
@@ -308,7 +309,6 @@ def note_start(settings: Settings) -> None:
     """Record what runs: the first start is the first deployment; later ones record the settings."""
     from spark_jobs.deploy.kept_settings import kept_settings  # noqa: PLC0415
     from spark_jobs.graph.manifest import Manifest  # noqa: PLC0415
-    from spark_jobs.storage.compiled import put_manifest  # noqa: PLC0415
 
     with ControlStore.open(settings.control_url) as store:
         found = store.deployment_in_force()

@@ -134,8 +134,13 @@ WORKLOADS = {
         log_port=8793,
         job_type="SchedulerJob",
     ),
+    # The control database knows which version of the project it shows.
     "airflow-dag-processor": Workload(
-        cpu=("250m", "1"), memory=1, files=_OF_AIRFLOW, job_type="DagProcessorJob"
+        cpu=("250m", "1"),
+        memory=1,
+        secrets=(CONTROL_DB,),
+        files=_OF_AIRFLOW,
+        job_type="DagProcessorJob",
     ),
     "airflow-triggerer": Workload(
         cpu=("100m", "1"),

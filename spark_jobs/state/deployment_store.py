@@ -45,6 +45,11 @@ class DeploymentStore:
         with self._read() as connection:
             return deployments.number_in_force(connection)
 
+    def id_in_force(self) -> str | None:
+        """The id of the deployment in force, or None."""
+        with self._read() as connection:
+            return deployments.id_in_force(connection)
+
     def newest_deployment(self) -> Deployment | None:
         """The deployment with the highest number, or None."""
         with self._read() as connection:

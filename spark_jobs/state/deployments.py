@@ -8,7 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, insert, select, update
+from sqlalchemy import ColumnElement, Connection, RowMapping, Select, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from spark_jobs.state.errors import DeploymentOvertakenError
@@ -128,8 +128,17 @@ def in_force(connection: Connection) -> Deployment | None:
 
 def number_in_force(connection: Connection) -> int | None:
     """Its number; cheaper, because the manifest is not read."""
-    return connection.scalar(
-        select(DEPLOYMENTS.c.number)
+    return connection.scalar(_of_newest_in_force(DEPLOYMENTS.c.number))
+
+
+def id_in_force(connection: Connection) -> str | None:
+    """Its id, as cheaply."""
+    return connection.scalar(_of_newest_in_force(DEPLOYMENTS.c.deployment_id))
+
+
+def _of_newest_in_force(column: ColumnElement[Any]) -> Select[Any]:
+    return (
+        select(column)
         .where(DEPLOYMENTS.c.in_force == 1)
         .order_by(DEPLOYMENTS.c.number.desc())
         .limit(1)

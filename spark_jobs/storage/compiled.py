@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-import logging
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-
-from pydantic import ValidationError
 
 from spark_jobs.definitions.files import READ_FOLDERS
 from spark_jobs.errors import LakehouseError, ProblemsError, SettingError
@@ -20,8 +17,9 @@ from spark_jobs.graph.compile import read_project
 from spark_jobs.graph.compile_cache import CompileCache
 from spark_jobs.graph.manifest import Manifest
 from spark_jobs.graph.seeds import FOLDER
-from spark_jobs.settings import DAG_FILES, Settings
+from spark_jobs.settings import Settings
 from spark_jobs.storage import log
+from spark_jobs.storage.in_force import put_manifest
 from spark_jobs.storage.lake import plain_location, remote_location
 from spark_jobs.storage.rights import make_state
 
@@ -31,8 +29,6 @@ _ENCODED = re.compile("%[0-9A-Fa-f]{2}")
 # Folders of declarations, and the usual one of Avro schemas.
 DECLARATIONS = ("sources", "sql", "expectations")
 SCHEMAS = "schemas"
-
-logger = logging.getLogger(__name__)
 
 
 def compile_settings(settings: Settings) -> Manifest:
@@ -48,36 +44,6 @@ def compile_settings(settings: Settings) -> Manifest:
     return manifest
 
 
-def put_manifest(settings: Settings, manifest: Manifest) -> None:
-    """Write the manifest, and let Airflow read its DAG files now: it does when a file is newer.
-
-    Where the files cannot be touched, Airflow reads them after ``airflow.parse_seconds``. An equal
-    manifest needs no reading.
-    """
-    path = settings.manifest_file
-    before = path.read_bytes() if path.is_file() else b""
-    manifest.write(path)
-    if path.read_bytes() == before:
-        return
-    with suppress(OSError):
-        for file in DAG_FILES.glob("*.py"):
-            file.touch()
-
-
-def copy_in_force(settings: Settings, manifest: Manifest) -> None:
-    """Write the manifest of the deployment in force here, if the file is not its copy yet.
-
-    The apply writes only that of its own state directory; a pod has another one.
-
-    Args:
-        settings: whose file is written.
-        manifest: of the deployment in force, as the control database has it.
-    """
-    if deployment_of(settings.manifest_file) != manifest.deployment:
-        make_state(settings.state)
-        put_manifest(settings, manifest)
-
-
 def compiled(settings: Settings) -> Manifest:
     """Compile the project; does not write its manifest.
 
@@ -88,14 +54,6 @@ def compiled(settings: Settings) -> Manifest:
     if problems:
         raise ProblemsError(problems)
     return manifest
-
-
-def deployment_of(path: Path) -> str | None:
-    """The id of the deployment that wrote a manifest file; None if it was only compiled."""
-    try:
-        return Manifest.read(path).deployment
-    except (OSError, ValidationError):
-        return None
 
 
 def inspect_settings(
@@ -174,31 +132,6 @@ def _cache(settings: Settings) -> CompileCache:
         return CompileCache.parse((settings.state / CACHE).read_bytes())
     except OSError:
         return CompileCache()
-
-
-def current_manifest(path: Path, first: Manifest) -> Callable[[], Manifest]:
-    """A function that returns the current manifest: the same object until the file changes.
-
-    Args:
-        path: the manifest file.
-        first: used while there is no file.
-    """
-    known, mark = first, None
-
-    def current() -> Manifest:
-        nonlocal known, mark
-        try:
-            found = path.stat()
-            # A manifest is replaced as a whole file, so its inode changes.
-            if mark != (found.st_ino, found.st_mtime_ns):
-                mark = (found.st_ino, found.st_mtime_ns)
-                known = Manifest.read(path)
-        except (OSError, ValidationError) as error:
-            if not isinstance(error, FileNotFoundError):
-                logger.warning("manifest not read, the one before stays error=%s", error)
-        return known
-
-    return current
 
 
 def delta_schema(location: str) -> dict[str, str]:

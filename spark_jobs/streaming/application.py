@@ -77,7 +77,7 @@ def _serve(settings: Settings, stopping: threading.Event) -> bool:
     from spark_jobs.sinks.runner import SinkRunner, deliveries
     from spark_jobs.stack.sink_addresses import sink_addresses
     from spark_jobs.state.store import ControlStore
-    from spark_jobs.storage.compiled import copy_in_force, current_manifest
+    from spark_jobs.storage.in_force import copy_in_force, current_manifest
     from spark_jobs.storage.streams import streaming_session
     from spark_jobs.streaming.supervisor import Declared, Flow, Supervisor, create_tables
 

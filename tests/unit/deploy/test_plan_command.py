@@ -22,8 +22,8 @@ from spark_jobs.serving.report.plan_table import plan_view
 from spark_jobs.settings import load_settings
 from spark_jobs.state.pinned_views import PinnedView
 from spark_jobs.state.store import ControlStore
-from spark_jobs.storage.compiled import deployment_of
 from spark_jobs.storage.errors import FilesRemainError
+from spark_jobs.storage.in_force import deployment_of
 from tests.unit.deploy.in_force import in_force, tidemark
 
 VIEW = """\

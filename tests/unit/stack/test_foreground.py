@@ -7,11 +7,13 @@ from pathlib import Path
 import pytest
 
 from spark_jobs.graph.manifest import Manifest
+from spark_jobs.orchestration.compiled import compiled_manifest
 from spark_jobs.settings import Settings, load_settings
 from spark_jobs.stack.foreground import main
 from spark_jobs.state.deployments import Deployment, DeploymentStatus
 from spark_jobs.state.store import ControlStore
-from spark_jobs.storage.compiled import compiled, copy_in_force, current_manifest
+from spark_jobs.storage.compiled import compiled
+from spark_jobs.storage.in_force import copy_in_force, current_manifest, follow_in_force
 
 SOURCE = "format: json\ntopic: {name}\nevent_id: id\ncolumns: {{id: STRING}}\n"
 
@@ -101,6 +103,47 @@ def test_a_control_database_without_deployments_overrides_an_old_copy(
     add_source(image, "users")
     fresh = start_pod(monkeypatch, state, control=tmp_path / "new.db")
     assert (fresh.deployment, set(fresh.sources)) == (None, {"orders", "users"})
+
+
+def test_dags_of_a_pod_follow_what_another_pod_applied(image, tmp_path, monkeypatch) -> None:
+    """Otherwise a new image shows DAGs whose tasks fail, and an apply shows none of its own."""
+    control = tmp_path / "control.db"
+    start_pod(monkeypatch, tmp_path / "dags", control=control)
+    settings = load_settings()
+    assert compiled_manifest(settings).deployment is None
+    add_source(image, "users")
+    applied = apply_image(settings, 1)
+    assert compiled_manifest(settings) == applied
+    assert Manifest.read(settings.manifest_file) == applied
+    written = settings.manifest_file.stat().st_ino
+    assert compiled_manifest(settings) == applied
+    assert settings.manifest_file.stat().st_ino == written
+    # Another release's deployment, or a database that is away, changes nothing.
+    apply_image(settings, 2, readable=False)
+    assert compiled_manifest(settings) == applied
+    away = settings.model_copy(update={"control_db": "postgresql://nobody@127.0.0.1:1/none"})
+    assert compiled_manifest(away) == applied
+
+
+def test_the_endpoint_of_a_pod_follows_what_another_pod_applied(
+    image, tmp_path, monkeypatch
+) -> None:
+    first = start_pod(monkeypatch, tmp_path / "endpoint", control=tmp_path / "control.db")
+    settings = load_settings()
+    current = current_manifest(settings.manifest_file, first)
+    add_source(image, "users")
+    applied = apply_image(settings, 1)
+    assert follow_in_force(settings, current().deployment) == applied
+    assert current() == applied
+    assert follow_in_force(settings, current().deployment) is None
+
+
+def test_a_local_stack_has_one_manifest_file(image, tmp_path, monkeypatch) -> None:
+    """Its apply writes the file itself, and only its own."""
+    start_pod(monkeypatch, tmp_path / "state", control=None)
+    settings = load_settings()
+    apply_image(settings, 1)
+    assert compiled_manifest(settings).deployment is None
 
 
 def test_continuous_views_of_a_pod_follow_what_another_pod_applied(

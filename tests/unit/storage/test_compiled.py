@@ -13,8 +13,9 @@ from deltalake import write_deltalake
 from spark_jobs.errors import SettingError
 from spark_jobs.graph.manifest import Manifest
 from spark_jobs.settings import load_settings
-from spark_jobs.storage import compiled as compiled_module
-from spark_jobs.storage.compiled import current_manifest, inspect_settings, put_manifest
+from spark_jobs.storage import in_force
+from spark_jobs.storage.compiled import inspect_settings
+from spark_jobs.storage.in_force import current_manifest, put_manifest
 
 
 def test_it_is_read_again_when_it_was_recompiled(tmp_path: Path) -> None:
@@ -37,7 +38,7 @@ def test_airflow_reads_its_dag_files_when_the_manifest_has_changed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings = load_settings(tmp_path, state_dir=tmp_path)
-    monkeypatch.setattr(compiled_module, "DAG_FILES", tmp_path / "dags")
+    monkeypatch.setattr(in_force, "DAG_FILES", tmp_path / "dags")
     # Files of an image, or of another account.
     put_manifest(settings, Manifest(project="first"))
     file = tmp_path / "dags/gold.py"
