@@ -93,8 +93,9 @@ class Stack:
     def up(self, report: Report, *, parts: Sequence[str] = (), restart: bool = False) -> Started:
         """Start the chosen parts, all by default, and wait until each is ready.
 
-        Running parts are not restarted, so a second call changes nothing. Processes that a crashed
-        stack left behind are stopped first.
+        Running parts are not restarted. The other steps run each time, for instance the one that
+        registers the connector; each changes only what differs. Processes that a crashed stack left
+        behind are stopped first.
 
         Args:
             report: receives the progress of each step.
@@ -118,6 +119,7 @@ class Stack:
                 forget_stopped(self.settings.state)
             environment = stack_environment(self.settings)
             left_over: list[int] = []
+            ready = False
             if not self.supervisor.answers():
                 left_over = self.end_left_over()
             elif not self.supervisor.runs_with(self.parts, environment):
@@ -125,10 +127,8 @@ class Stack:
                 if not restart:
                     raise RestartNeededError(self.supervisor.differences(self.parts, environment))
                 self.stop_all()
-            elif all(status.ready for status in self.status(names)):
-                if NAME in names:
-                    note_start(self.settings)
-                return Started(already_up=True, seconds=time.monotonic() - began)
+            else:
+                ready = all(status.ready for status in self.status(names))
             self.check_ports(names)
             users_before = secret_path(self.settings, AIRFLOW_USERS).exists()
             if not self.supervisor.answers():
@@ -137,7 +137,7 @@ class Stack:
             if NAME in names:
                 note_start(self.settings)
             return Started(
-                already_up=False,
+                already_up=ready,
                 left_over=tuple(left_over),
                 users_made=not users_before and secret_path(self.settings, AIRFLOW_USERS).exists(),
                 seconds=time.monotonic() - began,

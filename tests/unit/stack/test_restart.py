@@ -99,6 +99,26 @@ def test_up_mends_what_keeps_a_running_part_from_being_ready(settings):
         stack.down()
 
 
+def test_up_registers_a_changed_connector_of_a_stack_that_is_ready(settings):
+    """An external Connect's configuration is no reason for a part not to be ready."""
+    registered = []
+    stack = Stack(settings)
+    stack.__dict__["steps"] = [
+        Part("worker", SLEEPS, probe=lambda: None),
+        Task("connector", lambda: registered.append("the configuration"), needs=("worker",)),
+        Part("reader", SLEEPS, probe=lambda: None, needs=("connector",)),
+    ]
+    try:
+        assert not stack.up(lambda _: None).already_up
+        before = pids(stack)
+        registered.clear()
+        assert stack.up(lambda _: None).already_up
+        assert registered == ["the configuration"]
+        assert pids(stack) == before
+    finally:
+        stack.down()
+
+
 def test_a_part_of_a_stack_that_is_down_is_started(stack):
     stack.restart(lambda _: None, parts=["writer"])
     running = {name for name, pid in pids(stack).items() if pid}
