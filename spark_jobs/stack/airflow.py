@@ -23,6 +23,7 @@ from spark_jobs.stack.airflow_config import (
     airflow_environment,
     write_airflow_config,
 )
+from spark_jobs.stack.airflow_database import RESET
 from spark_jobs.stack.environment import stack_environment
 from spark_jobs.stack.errors import PartFailedError
 from spark_jobs.stack.parts import Part, Task
@@ -97,20 +98,23 @@ def prepare_database(settings: Settings) -> None:
         PartFailedError: the migration fails.
     """
     write_airflow_config(settings)
-    ensure_secret(settings, AIRFLOW_USERS, new_users)
+    users = digest_of_users(ensure_secret(settings, AIRFLOW_USERS, new_users))
     password = ensure_secret(settings, AIRFLOW_ANNOUNCER)
     wanted = {package: version(package) for package in PACKAGES}
     # A new password must reach the database. It is random, so its digest tells nobody anything.
     digest = hashlib.sha256(f"{ANNOUNCER}:{password}".encode()).hexdigest()[:16]
-    wanted |= {"pools": " ".join(pool_arguments(settings)), "announcer": digest}
-    note = json.dumps(wanted)
-    if noted(settings) == note:
+    pools = " ".join(pool_arguments(settings))
+    wanted |= {"pools": pools, "announcer": digest, "users": users}
+    before = noted(settings)
+    if before == wanted:
         return
+    # Of a database of an earlier release nobody knows whether its users are those of the file.
+    reset = before.get("users", users) != users
     log = settings.state / "logs" / f"{DATABASE}.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("wb") as output:
         code = subprocess.run(
-            [sys.executable, *preparation(settings)],
+            [sys.executable, *preparation(settings, reset=reset)],
             stdout=output,
             stderr=subprocess.STDOUT,
             env={**stack_environment(settings), **airflow_environment(settings)},
@@ -119,15 +123,21 @@ def prepare_database(settings: Settings) -> None:
     if code != 0:
         tail = log.read_text(errors="replace")[-2000:]
         raise PartFailedError(DATABASE, "could not be prepared", log=log, tail=tail)
-    put_note(settings, note)
+    put_note(settings, json.dumps(wanted))
 
 
-def noted(settings: Settings) -> str | None:
-    """The note of the database's last preparation; None if there is none, or no schema."""
+def digest_of_users(text: str) -> str:
+    """A digest of the users' file, slow to compute: people may have chosen its passwords."""
+    return hashlib.scrypt(text.encode(), salt=DATABASE.encode(), n=2**14, r=8, p=1, dklen=8).hex()
+
+
+def noted(settings: Settings) -> dict[str, str]:
+    """The note of the database's last preparation; empty if there is none, or no schema."""
     query = "SELECT obj_description(to_regclass('alembic_version'), 'pg_class')"
     with connect_airflow(settings) as connection:
         row = connection.execute(query).fetchone()
-    return row[0] if row else None
+    found: dict[str, str] = json.loads(row[0]) if row and row[0] else {}
+    return found
 
 
 def put_note(settings: Settings, note: str) -> None:
@@ -147,11 +157,12 @@ def connect_airflow(settings: Settings) -> psycopg.Connection:
     return psycopg.connect(url, **timeouts.POSTGRES)
 
 
-def preparation(settings: Settings) -> tuple[str, ...]:
-    """The arguments with which Python prepares the database."""
+def preparation(settings: Settings, *, reset: bool = False) -> tuple[str, ...]:
+    """The arguments with which Python prepares the database; see ``make_users`` for ``reset``."""
     files = (secret_path(settings, one) for one in (AIRFLOW_USERS, AIRFLOW_ANNOUNCER))
     module = "spark_jobs.stack.airflow_database"
-    return ("-m", module, *map(str, files), *pool_arguments(settings))
+    options = [RESET] if reset else []
+    return ("-m", module, *options, *map(str, files), *pool_arguments(settings))
 
 
 def pool_arguments(settings: Settings) -> list[str]:

@@ -1,8 +1,8 @@
 """Migrates Airflow's metadata database and creates its users and pools, in one process.
 
 Airflow's own commands would take a start of Airflow each. Run with Airflow's environment:
-``python -m spark_jobs.stack.airflow_database USERS.json PASSWORD-FILE POOL=SLOTS...``; the
-password is that of the user who emits events, who is not created if the file does not exist.
+``python -m spark_jobs.stack.airflow_database [--reset] USERS.json PASSWORD-FILE POOL=SLOTS...``;
+the password is that of the user who emits events, who is not created if the file does not exist.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from spark_jobs.access.airflow import ANNOUNCER
 
 # The role of on-call engineers.
 ON_CALL = "User"
+# The option that lets the file's passwords replace those of existing users.
+RESET = "--reset"
 
 
 def migrate() -> None:
@@ -24,11 +26,13 @@ def migrate() -> None:
     upgradedb()
 
 
-def make_users(users: dict[str, dict[str, str]]) -> None:
+def make_users(users: dict[str, dict[str, str]], *, reset: bool) -> None:
     """Create the users that do not exist yet, with the built-in roles.
 
     Args:
         users: ``role`` and ``password``, by user name.
+        reset: give these passwords to existing users too: the file was made again, and its
+            passwords were shown. Otherwise people may have changed theirs.
     """
     from airflow.providers.fab.auth_manager.cli_commands.utils import (  # noqa: PLC0415
         get_application_builder,
@@ -43,12 +47,14 @@ def make_users(users: dict[str, dict[str, str]]) -> None:
         security.add_permission_to_role(security.find_role(ON_CALL), seen)
         for name, user in users.items():
             role = security.find_role(user["role"])
-            if security.find_user(name):
-                continue
-            made = security.add_user(
-                name, name.capitalize(), "Tidemark", f"{name}@localhost", role, user["password"]
-            )
-            if not made:
+            known = security.find_user(name)
+            if known is None:
+                known = security.add_user(
+                    name, name.capitalize(), "Tidemark", f"{name}@localhost", role, user["password"]
+                )
+            elif reset and not security.check_password(name, user["password"]):
+                known = security.reset_password(known.id, user["password"])
+            if not known:
                 raise SystemExit(f"Airflow did not make user {name!r}")
 
 
@@ -102,11 +108,12 @@ def make_pools(slots: dict[str, int]) -> None:
 
 def main() -> None:
     """Migrate, and create the users and pools that the command line names."""
-    users = json.loads(Path(sys.argv[1]).read_text())
-    password = Path(sys.argv[2])
-    slots = dict(one.split("=", 1) for one in sys.argv[3:])
+    words = [one for one in sys.argv[1:] if one != RESET]
+    users = json.loads(Path(words[0]).read_text())
+    password = Path(words[1])
+    slots = dict(one.split("=", 1) for one in words[2:])
     migrate()
-    make_users(users)
+    make_users(users, reset=RESET in sys.argv)
     if password.exists():
         make_announcer(ANNOUNCER, password.read_text().strip())
     make_pools({name: int(count) for name, count in slots.items()})

@@ -70,13 +70,11 @@ def showing_progress(console: Console) -> Iterator[Report]:
 
 def show_started(console: Console, settings: Settings, started: Started) -> None:
     """Print the result of a start; passwords only if they are new."""
-    if started.already_up:
-        console.print("The stack is already up.")
-        return
     if started.left_over:
         count = len(started.left_over)
         console.print(f"Ended {count} processes that an earlier stack had left behind.")
-    console.print(f"The stack is up after {started.seconds:.0f} s.")
+    took = "already up" if started.already_up else f"up after {started.seconds:.0f} s"
+    console.print(f"The stack is {took}.")
     if not started.users_made:
         return
     table = FittedTable("user", "role", "password", title=f"Airflow at {airflow_address(settings)}")

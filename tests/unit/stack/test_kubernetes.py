@@ -335,7 +335,7 @@ def test_the_migration_understands_what_it_is_given(monkeypatch, tmp_path, shipp
     (files / AIRFLOW_ANNOUNCER).write_text("of the announcer\n")
     done: dict[str, object] = {}
     monkeypatch.setattr(airflow_database, "migrate", lambda: None)
-    monkeypatch.setattr(airflow_database, "make_users", lambda users: done.update(users=users))
+    monkeypatch.setattr(airflow_database, "make_users", lambda users, **_: done.update(users=users))
     monkeypatch.setattr(
         airflow_database, "make_announcer", lambda name, word: done.update({name: word})
     )
