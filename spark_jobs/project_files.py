@@ -6,11 +6,11 @@ import os
 import stat
 from dataclasses import KW_ONLY
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import yaml
 
-from spark_jobs.errors import LocatedError, Location
+from spark_jobs.errors import LocatedError, Location, SettingsFileError
 
 # Far above the size of any declaration, and read within milliseconds.
 MOST_BYTES: Final = 65_536
@@ -126,3 +126,55 @@ def check_aliases(root: yaml.Node) -> None:
             problem=f"its aliases repeat more than {MOST_REPEATED:,} values",
             problem_mark=root.start_mark,
         )
+
+
+def read_nodes(path: Path, file: str) -> yaml.Node | None:
+    """The YAML of a settings file with the place of each value; None if there is none.
+
+    Args:
+        path: of the file.
+        file: its name in messages.
+
+    Raises:
+        SettingsFileError: it is not YAML.
+        UnreadableFileError: it is not a regular file of a usual size with UTF-8 text.
+    """
+    return _settings_yaml(path, file)[0]
+
+
+def read_mapping(path: Path, file: str) -> dict[Any, Any] | None:
+    """The keys and values of a settings file; None if there are none.
+
+    Args:
+        path: of the file.
+        file: its name in messages.
+
+    Raises:
+        SettingsFileError: it is not YAML, or no mapping.
+        UnreadableFileError: it is not a regular file of a usual size with UTF-8 text.
+    """
+    found = _settings_yaml(path, file)[1]
+    if not isinstance(found, dict | None):
+        problem = f"it holds a {type(found).__name__} and no keys"
+        raise SettingsFileError(problem, location=Location(file))
+    return found
+
+
+def _settings_yaml(path: Path, file: str) -> tuple[yaml.Node | None, object]:
+    # True for a broken link too, which is then refused.
+    if not os.path.lexists(path):
+        return None, None
+    text = read_text(path, file)
+    try:
+        if (node := yaml.compose(text, BoundedLoader)) is not None:
+            check_aliases(node)
+        return node, yaml.load(text, BoundedLoader)  # noqa: S506 - a safe loader
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        place = Location(file, mark.line + 1, mark.column + 1) if mark else Location(file)
+        raise SettingsFileError(error.problem or "it is not YAML", location=place) from error
+    except RecursionError as error:
+        raise SettingsFileError("it is nested too deeply", location=Location(file)) from error
+    except (yaml.YAMLError, ValueError, LookupError, AttributeError, TypeError) as error:
+        first = str(error).partition("\n")[0]
+        raise SettingsFileError(first, location=Location(file)) from error

@@ -18,18 +18,18 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
-import yaml
 from pydantic import Field, FiniteFloat, ValidationError, model_validator
 from pydantic_settings import (
     BaseSettings,
     InitSettingsSource,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
+    SettingsError,
 )
 
 from spark_jobs.endpoint_sections import EndpointSettings
 from spark_jobs.errors import Location, ProblemsError, SettingError, SettingsFileError
-from spark_jobs.project_files import BoundedLoader, UnreadableFileError, check_aliases, read_text
+from spark_jobs.project_files import UnreadableFileError, read_mapping, read_nodes
 from spark_jobs.sections import (
     AirflowSettings,
     AlertSettings,
@@ -50,7 +50,13 @@ from spark_jobs.sections import (
     SparkSettings,
     StreamSettings,
 )
-from spark_jobs.setting_names import problem_words, with_old_name
+from spark_jobs.setting_names import (
+    SECTION,
+    misplaced_values,
+    problem_words,
+    unread_variable,
+    with_old_name,
+)
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 DAG_FILES = REPOSITORY / "dags"
@@ -265,21 +271,30 @@ def load_settings(project_dir: Path | None = None, **overrides: Any) -> Settings
         known = sorted(path.stem for path in (chosen / PROFILES).glob("*.yml"))
         problem = f"there is no {files[0]}; there is {', '.join(known) or 'no profile'}"
         raise ProblemsError([SettingError("profile", problem)])
+    told: dict[tuple[str | int, ...], str] = {}
+    places: dict[tuple[str | int, ...], Location] = {}
     try:
+        # In the merged values, keys of a section from elsewhere hide a text in its place.
+        for name in files:
+            for key, place in misplaced_values(read_nodes(chosen / name, name), name, of=Settings):
+                told[key], places[key] = SECTION, places.get(key, place)
         settings = Settings(project_dir=chosen.resolve(), **overrides)
     except (SettingsFileError, UnreadableFileError) as error:
         raise ProblemsError([error]) from error
+    except SettingsError as error:
+        raise ProblemsError([unread_variable(error)]) from error
     except ValidationError as error:
-        told: dict[tuple[str | int, ...], str] = {}
         for one in error.errors():
             # A variable has an error for each type that it could have.
             of_variable = one["loc"][0] == "variables" and len(one["loc"]) > 1
             words = problem_words(one["type"], one["msg"], place=one["loc"], of=Settings)
             told.setdefault(one["loc"][:2] if of_variable else one["loc"], words)
-        places = {key: Location(file_that_sets(chosen, files, key)) for key in told}
+    if told:
+        for key in told.keys() - places.keys():
+            places[key] = Location(file_that_sets(chosen, files, key))
         raise ProblemsError(
             [SettingError(".".join(map(str, key)), told[key], location=places[key]) for key in told]
-        ) from error
+        )
     use_object_store(settings)
     return settings
 
@@ -308,26 +323,7 @@ def read_settings_file(project_dir: Path, name: str) -> dict[str, Any]:
         SettingsFileError: it is not YAML, or no mapping.
         UnreadableFileError: it is not a regular file of a usual size with UTF-8 text.
     """
-    # True for a broken link too, which is then refused.
-    if not os.path.lexists(project_dir / name):
-        return {}
-    text = read_text(project_dir / name, name)
-    try:
-        if (node := yaml.compose(text, BoundedLoader)) is not None:
-            check_aliases(node)
-        found = yaml.load(text, BoundedLoader)  # noqa: S506 - a safe loader
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark
-        place = Location(name, mark.line + 1, mark.column + 1) if mark else Location(name)
-        raise SettingsFileError(error.problem or "it is not YAML", location=place) from error
-    except RecursionError as error:
-        raise SettingsFileError("it is nested too deeply", location=Location(name)) from error
-    except (yaml.YAMLError, ValueError, LookupError, AttributeError, TypeError) as error:
-        first = str(error).partition("\n")[0]
-        raise SettingsFileError(first, location=Location(name)) from error
-    if not isinstance(found, dict | None):
-        problem = f"it holds a {type(found).__name__} and no keys"
-        raise SettingsFileError(problem, location=Location(name))
+    found = read_mapping(project_dir / name, name)
     return {str(key): value for key, value in (found or {}).items()}
 
 

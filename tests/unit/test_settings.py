@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_jobs.errors import ProblemsError
+from spark_jobs.errors import Location, ProblemsError
 from spark_jobs.settings import load_settings
 
 
@@ -125,6 +125,60 @@ def test_a_mistake_in_a_key_is_told_in_plain_words(tmp_path: Path, text: str, sa
     with pytest.raises(ProblemsError) as caught:
         load_settings(tmp_path)
     assert said in str(caught.value.problems[0])
+
+
+@pytest.mark.parametrize("file", ["tidemark.yml", "profiles/large.yml"])
+@pytest.mark.parametrize(
+    ("text", "key", "place"),
+    [
+        ("gold: text\n", "gold", (2, 1)),
+        ("gold:\n", "gold", (2, 1)),
+        ("gold: [auto]\n", "gold", (2, 1)),
+        ("airflow:\n  # of tasks\n  pools: 4\n", "airflow.pools", (4, 3)),
+        ("variables: 7\n", "variables", (2, 1)),
+        ("spark: {conf: a=b}\n", "spark.conf", (2, 9)),
+    ],
+)
+def test_a_text_in_place_of_a_section_is_an_error_whatever_else_sets_its_keys(
+    project: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    file: str,
+    text: str,
+    key: str,
+    place: tuple[int, int],
+) -> None:
+    """The merge of all sources keeps the mapping, so that nobody was told of the text."""
+    (project / file).write_text(f"environment: plain\n{text}")
+    monkeypatch.setenv("TIDEMARK_GOLD__ENGINE", "spark")
+    monkeypatch.setenv("TIDEMARK_AIRFLOW__POOLS__LIVE", "2")
+    monkeypatch.setenv("TIDEMARK_VARIABLES__SINCE", "2")
+    monkeypatch.setenv("TIDEMARK_SPARK__CONF", '{"a": "b"}')
+    with pytest.raises(ProblemsError) as caught:
+        load_settings(project, profile="large" if "large" in file else "")
+    [problem] = caught.value.problems
+    assert (problem.key, problem.location) == (key, Location(file, *place))
+    assert "it is a section" in problem.primary
+
+
+def test_all_wrong_settings_are_told_at_once(project: Path, monkeypatch) -> None:
+    monkeypatch.setenv("TIDEMARK_GOLD__ENGINE", "spark")
+    (project / "tidemark.yml").write_text("gold: text\nports: {kafka: many}\nxyzzy: 1\n")
+    with pytest.raises(ProblemsError) as caught:
+        load_settings(project)
+    assert {one.key for one in caught.value.problems} == {"gold", "ports.kafka", "xyzzy"}
+
+
+@pytest.mark.parametrize("name", ["gold", "variables"])
+def test_a_text_in_the_variable_of_a_section_is_an_error(
+    project: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv(f"TIDEMARK_{name.upper()}", "text")
+    with pytest.raises(ProblemsError) as caught:
+        load_settings(project)
+    [problem] = caught.value.problems
+    assert problem.key == name
+    assert f"TIDEMARK_{name.upper()}" in problem.render()
 
 
 def test_an_unknown_key_under_an_old_name_is_an_error(project: Path) -> None:
