@@ -111,6 +111,7 @@ def read_project(
     suites = {table: suite.content for table, suite in definitions.suites.items()}
     manifest = Manifest(
         project=project_dir.name,
+        schema_files=schema_files(definitions),
         sources=sources,
         silver={
             name: entry.model_copy(update={"suite": suites.get(entry.table_name)})
@@ -128,6 +129,13 @@ def read_project(
         chosen = scheduled_at_first or manifest.gold
         manifest = _with_every(manifest, every_override, chosen, problems)
     return manifest, sorted(problems, key=_position)
+
+
+def schema_files(definitions: Definitions) -> tuple[str, ...]:
+    """The files of Avro schemas that sources name, sorted."""
+    declared = [one.declared.schemas for one in definitions.sources.values()]
+    named = (one.values() if isinstance(one, dict) else one for one in declared)
+    return tuple(sorted({file for files in named for file in files}))
 
 
 def _unknown_views(definitions: Definitions, names: Collection[str]) -> Iterator[LakehouseError]:

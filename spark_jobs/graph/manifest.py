@@ -354,6 +354,8 @@ class Manifest(_Entry):
     deployment: str | None = None
     # A digest of the files and settings that it was compiled from; None: not as any files are.
     compiled_from: str | None = None
+    # The files of Avro schemas among them, as the sources name them: they may be anywhere.
+    schema_files: tuple[str, ...] = ()
     sources: dict[str, SourceEntry] = Field(default_factory=dict)
     silver: dict[str, SilverEntry] = Field(default_factory=dict)
     gold: dict[str, GoldEntry] = Field(default_factory=dict)

@@ -6,7 +6,8 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterator
+import time
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -26,9 +27,12 @@ from spark_jobs.storage.rights import make_state
 # The file with the compiled views, in the state directory.
 CACHE = "compile-cache.json"
 _ENCODED = re.compile("%[0-9A-Fa-f]{2}")
-# Folders of declarations, and the usual one of Avro schemas.
+# Folders of declarations.
 DECLARATIONS = ("sources", "sql", "expectations")
-SCHEMAS = "schemas"
+# Nanoseconds by which a file's time may be behind the clock, with room for a network file system.
+CLOCK_TICK = 1_000_000_000
+# Name, size and time of change of a file.
+Stamp = tuple[str, int, int]
 
 
 def compile_settings(settings: Settings) -> Manifest:
@@ -69,7 +73,7 @@ def inspect_settings(
     """
     cache = _cache(settings)
     # Before the files are read: a file that is saved meanwhile has another digest.
-    digest = inputs_digest(settings)
+    before, since = stamps(settings.project_dir), time.time_ns() - CLOCK_TICK
     manifest, problems = read_project(
         settings.project_dir,
         every_override=settings.gold.every_override or None,
@@ -83,6 +87,10 @@ def inspect_settings(
     with suppress(OSError):
         if cache.changed and keep and settings.state.is_dir():
             replace_file(settings.state / CACHE, cache.text())
+    # Only the sources say which schemas they have, so these files are looked at after reading.
+    schemas = stamps_of(settings.project_dir, manifest.schema_files)
+    known = all(saved < since for _, _, saved in schemas)
+    digest = digest_of(settings, {*before, *schemas}) if known else None
     found = manifest.model_copy(update={"compiled_from": digest})
     return found, [*_lake_problems(settings), *problems]
 
@@ -96,12 +104,22 @@ def _lake_problems(settings: Settings) -> Iterator[SettingError]:
         yield SettingError(key, problem)
 
 
-def inputs_digest(settings: Settings) -> str:
-    """A digest of what the compiler reads: names, sizes and times of files, and settings."""
+def inputs_digest(settings: Settings, schema_files: Iterable[str] = ()) -> str:
+    """A digest of what the compiler reads: names, sizes and times of files, and settings.
+
+    Args:
+        settings: of the project.
+        schema_files: of the manifest, whose ``compiled_from`` it is compared with.
+    """
     project = settings.project_dir
+    return digest_of(settings, {*stamps(project), *stamps_of(project, schema_files)})
+
+
+def digest_of(settings: Settings, files: Iterable[Stamp]) -> str:
+    """The digest of some files and the settings."""
     gold = settings.gold
     content = [
-        sorted({_stamp(project, path) for path in _compiled_files(project)}),
+        sorted(files),
         settings.variables,
         [gold.every_override, sorted(gold.scheduled_at_first)],
         settings.graph.model_dump(),
@@ -109,18 +127,23 @@ def inputs_digest(settings: Settings) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
-def _compiled_files(project: Path) -> Iterator[Path]:
-    for folder in (*DECLARATIONS, FOLDER, SCHEMAS):
-        yield from (project / folder).rglob("*")
+def stamps(project: Path) -> set[Stamp]:
+    """The files of the folders that the compiler reads."""
+    paths = {path for folder in (*DECLARATIONS, FOLDER) for path in (project / folder).rglob("*")}
     # A folder may be a link, which is not followed above.
-    for folder in READ_FOLDERS:
-        yield from (project / folder).glob("*")
+    paths |= {path for folder in READ_FOLDERS for path in (project / folder).glob("*")}
+    return stamps_of(project, (path.relative_to(project) for path in paths))
 
 
-def _stamp(project: Path, path: Path) -> tuple[str, int, int]:
-    name = os.fsencode(path.relative_to(project)).hex()
+def stamps_of(project: Path, files: Iterable[str | Path]) -> set[Stamp]:
+    """Some files, given by their names in the project."""
+    return {_stamp(project, file) for file in files}
+
+
+def _stamp(project: Path, file: str | Path) -> Stamp:
+    name = os.fsencode(file).hex()
     try:
-        found = path.stat()
+        found = (project / file).stat()
     except OSError:
         # A broken link, which compiling reports.
         return name, 0, 0

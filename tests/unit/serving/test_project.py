@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -64,6 +65,45 @@ def least(manifest: Manifest) -> str:
 def written(settings: Settings) -> str:
     """What the running parts of the stack read."""
     return least(Manifest.read(settings.manifest_file))
+
+
+def test_a_schema_outside_the_usual_folder_is_compiled_again_when_it_changes(
+    project: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Records of the new schema would go to quarantine after the streams have started."""
+    elsewhere = tmp_path_factory.mktemp("registry") / "refund.avsc"
+    inside = project / "contracts/payment.avsc"
+    inside.parent.mkdir()
+    (project / "sources/payments.yml").write_text(
+        "format: avro\ntopic: payments\nevent_id: id\ncolumns: {id: STRING}\n"
+        f"schemas: [contracts/payment.avsc, {elsewhere}]\n"
+    )
+
+    def save(path: Path, fields: str, at: int) -> None:
+        named = ", ".join(f'{{"name": "{one}", "type": "string"}}' for one in fields.split())
+        text = f'{{"type": "record", "name": "{path.stem}", "fields": [{named}]}}'
+        path.write_text(text)
+        os.utime(path, (at, at))
+
+    def compiled_fields() -> list[int]:
+        found = current_manifest(load_settings(project)).sources["payments"].schemas
+        return [one.text.count('"name"') - 1 for one in found]
+
+    save(inside, "id", 1_000_000_000)
+    save(elsewhere, "id", 1_000_000_000)
+    assert compiled_fields() == [1, 1]
+    settings = load_settings(project)
+    before = settings.manifest_file.stat().st_mtime_ns
+    assert compiled_fields() == [1, 1]
+    assert settings.manifest_file.stat().st_mtime_ns == before
+    save(inside, "id amount", 1_000_000_001)
+    assert compiled_fields() == [2, 1]
+    save(elsewhere, "id amount", 1_000_000_001)
+    assert compiled_fields() == [2, 2]
+    # It may have been saved while it was read.
+    save(elsewhere, "id", time.time_ns() // 1_000_000_000 + 5)
+    assert compiled_fields() == [2, 1]
+    assert Manifest.read(settings.manifest_file).compiled_from is None
 
 
 def test_a_variable_for_one_command_is_that_of_this_command_only(
