@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 # How often a view is planned that other refreshes publish meanwhile.
 TRIES = 3
 # Skipped although there is something to do.
-_BLOCKED = frozenset({"INPUT_MISSING", "WAITS_FOR_PERSON", "WAITS_FOR_TRANSACTION"})
+_BLOCKED = frozenset(
+    {"INPUT_MISSING", "REPLAY_PUBLISHES", "WAITS_FOR_PERSON", "WAITS_FOR_TRANSACTION"}
+)
 
 
 @dataclass(frozen=True)

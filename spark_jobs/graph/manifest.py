@@ -318,6 +318,11 @@ class GoldEntry(_Entry):
             return f"at {self.schedule} {self.time_zone}"
         return f"every {duration_text(self.every_seconds)}" if self.every_seconds else ""
 
+    @property
+    def scheduled(self) -> bool:
+        """Whether refreshes follow without anybody who asks for them."""
+        return self.refresh is RefreshPolicy.CONTINUOUS or bool(self.due)
+
 
 class SinkEntry(_Entry):
     """A target to which the changes of a table are delivered.

@@ -35,9 +35,12 @@ def plan(view: str, context: Context) -> str:
     Raises:
         AirflowSkipException: there is nothing to refresh, or a person must allow the refresh; the
             reason is in the log and in XCom.
+        LeaseTakenError: a recomputation is about to publish a view that has no schedule; a retry
+            refreshes it.
         ReplayRequestError: the reason for allowing it is missing or too short.
     """
     from spark_jobs.gold.recover.recompute import Recomputer
+    from spark_jobs.gold.refresh.again import check_followed
     from spark_jobs.planning.decision import ReasonCode
     from spark_jobs.planning.recompute import Recompute
 
@@ -54,6 +57,7 @@ def plan(view: str, context: Context) -> str:
         else:
             asked = Recompute(code=ReasonCode.BACKFILLED, time=scope.time)
             planned = Recomputer(steps).plan(view, tick=scope.tick, asked=asked)
+        check_followed(steps.context, planned)
     context["ti"].xcom_push(key="plan", value=planned.as_dict())
     log.info("%s tick=%s inputs=%s", planned.line, planned.tick, planned.vector)
     if planned.skips:

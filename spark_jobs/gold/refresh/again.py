@@ -8,12 +8,17 @@ from __future__ import annotations
 
 from contextlib import suppress
 
+from spark_jobs.gold.base.context import GoldContext, gold_table
 from spark_jobs.gold.base.errors import BaseMovedError
+from spark_jobs.gold.refresh.observe import catch_up
 from spark_jobs.gold.refresh.publishing import Published
 from spark_jobs.gold.refresh.steps import ROUNDS, Refresher
 from spark_jobs.planning.decision import ReasonCode
+from spark_jobs.planning.plan import RefreshPlan
 from spark_jobs.state.attempts import AttemptStatus, RefreshAttempt
+from spark_jobs.state.errors import LeaseTakenError
 from spark_jobs.state.store import ControlStore
+from spark_jobs.state.types import utc_now
 
 _COMPUTED = tuple(one for one in AttemptStatus if one is not AttemptStatus.SKIPPED)
 
@@ -29,6 +34,20 @@ def newest_attempt(store: ControlStore, attempt_id: str) -> RefreshAttempt:
         return attempt
     later = store.attempts(attempt.view, tick=attempt.tick, statuses=_COMPUTED, limit=1)
     return later[0] if later else attempt
+
+
+def check_followed(context: GoldContext, plan: RefreshPlan) -> None:
+    """A plan may stand back before a recomputation only if the schedule refreshes the view later.
+
+    Raises:
+        LeaseTakenError: the view is refreshed on demand only: this refresh must be repeated.
+    """
+    if plan.reason.code is not ReasonCode.REPLAY_PUBLISHES or context.entry(plan.view).scheduled:
+        return
+    lease = context.store.lease_holder(catch_up(plan.view))
+    # It may have ended since the plan.
+    holder, until = (lease.owner, lease.expires_at) if lease else ("a recomputation", utc_now())
+    raise LeaseTakenError(str(gold_table(plan.view)), holder=holder, expires_at=until)
 
 
 def stage_on_newest(refresher: Refresher, attempt_id: str) -> str | None:
@@ -55,6 +74,7 @@ def stage_on_newest(refresher: Refresher, attempt_id: str) -> str | None:
             let_pass=_passed(attempt_id),
             asked_by=attempt.asked_by,
         )
+        check_followed(refresher.context, plan)
         if plan.skips:
             return None
         attempt = refresher.context.store.attempt(plan.attempt_id)
@@ -98,13 +118,14 @@ def publish_on_newest(refresher: Refresher, attempt_id: str) -> Published:
         if not published.superseded:
             return published
     attempt = refresher.supersede(attempt_id)
-    refresher.run(
+    outcome = refresher.run(
         attempt.view,
         tick=attempt.tick,
         force=_forced(attempt),
         let_pass=_passed(attempt_id),
         asked_by=attempt.asked_by,
     )
+    check_followed(refresher.context, outcome.plan)
     # A process that was killed may have published it already.
     newest = newest_attempt(refresher.context.store, attempt_id)
     changed = bool((newest.actual or {}).get("changed"))

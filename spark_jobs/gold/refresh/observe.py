@@ -110,7 +110,9 @@ def parked(context: GoldContext, view: str) -> Reason | None:
         return Reason(ReasonCode.VIEW_PINNED, text)
     lease = context.store.lease_holder(catch_up(view))
     if lease is not None:
-        text = f"{lease.owner} is about to publish the view; the next run picks up the changes"
+        scheduled = context.entry(view).scheduled
+        then = "the next run picks up the changes" if scheduled else "refresh it after that"
+        text = f"{lease.owner} is about to publish the view; {then}"
         return Reason(ReasonCode.REPLAY_PUBLISHES, text)
     return None
 

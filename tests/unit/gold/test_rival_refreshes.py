@@ -32,6 +32,7 @@ from spark_jobs.gold.recover.rollback import Rollbacker
 from spark_jobs.gold.refresh import auditing, publishing, staging
 from spark_jobs.gold.refresh.again import (
     audit_on_newest,
+    check_followed,
     newest_attempt,
     publish_on_newest,
     stage_on_newest,
@@ -44,6 +45,7 @@ from spark_jobs.planning.work import WorkItem
 from spark_jobs.rollout.steps import Carrier
 from spark_jobs.state.attempts import AttemptStatus
 from spark_jobs.state.deployments import Deployment
+from spark_jobs.state.errors import LeaseTakenError
 from spark_jobs.state.pinned_views import PinnedView
 from spark_jobs.state.replays import ReplayRecord, ReplayStatus, ReplayView, ViewProgress
 from spark_jobs.state.types import utc_now
@@ -125,6 +127,42 @@ def test_a_recomputation_that_a_refresh_overtakes_before_its_audit_is_built_agai
         assert built != first
         assert recomputer.publish(built).version == 2
     assert project.rows() == [(1, 10), (2, 20)]
+
+
+@pytest.mark.parametrize("step", ["plan", "stage", "publish"])
+def test_a_view_without_a_schedule_is_refreshed_after_a_recomputation(
+    project: Project, step: str
+) -> None:
+    """Nothing would start another run for it: the view would stay stale without a word."""
+    with project.opened() as refresher:
+        store = refresher.context.store
+        planned = refresher.plan("v", tick="t")
+        if step == "publish":
+            refresher.stage(planned.attempt_id)
+            refresher.audit(planned.attempt_id)
+        project.append("a", k=[3], x=[30])
+        project.refresh()
+        project.append("a", k=[4], x=[40])
+
+        def run() -> object:
+            if step == "plan":
+                plan = refresher.plan("v", tick="later")
+                check_followed(refresher.context, plan)
+                return refresher.carry_out(plan)
+            if step == "stage":
+                # The versions of its tick are published.
+                return stage_on_newest(refresher, planned.attempt_id)
+            return publish_on_newest(refresher, planned.attempt_id)
+
+        with (
+            store.lease("recompute/gold.v", owner="replay r1", seconds=60),
+            pytest.raises(LeaseTakenError, match="replay r1"),
+        ):
+            run()
+        assert "refresh it after that" in store.attempts("v", limit=1)[0].reason
+        run()
+    assert project.rows()[:3] == [(1, 10), (2, 20), (3, 30)]
+    assert ((4, 40) in project.rows()) is (step == "plan")
 
 
 @pytest.mark.parametrize("step", ["build", "publish"])
@@ -525,18 +563,17 @@ def test_a_recomputation_whose_files_a_refresh_removes_is_staged_again(
     project: Project, monkeypatch: pytest.MonkeyPatch, live: bool
 ) -> None:
     with project.opened() as refresher:
-        recomputer, stage = Recomputer(refresher), refresher.stage
+        recomputer, staged_once = Recomputer(refresher), staging.staged_once
         asked = Recompute(code=ReasonCode.REPLAYED)
         first = recomputer.plan("v", tick="r1", asked=asked).attempt_id
 
-        def fails(attempt: str) -> object:
-            if attempt != first:
-                return stage(attempt)
+        def fails(context: GoldContext, work: WorkItem) -> object:
+            monkeypatch.setattr(staging, "staged_once", staged_once)
             if live:
                 project.refresh()
             raise QueryFailedError("v", "[FAILED_READ_FILE.FILE_NOT_EXIST]")
 
-        monkeypatch.setattr(refresher, "stage", fails)
+        monkeypatch.setattr(staging, "staged_once", fails)
         if live:
             assert recomputer.stage(first) != first
             return
