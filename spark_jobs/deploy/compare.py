@@ -69,6 +69,7 @@ def changes(
     costs: _Costs,
     existing: Mapping[str, int],
     kept: Collection[str] = (),
+    connected: bool = False,
 ) -> list[Change]:
     """The differences, in the order of the data flow: sources, silver, gold, sinks.
 
@@ -78,9 +79,11 @@ def changes(
         costs: costs of computing gold views, by name; others are unknown.
         existing: row counts of the tables of new Debezium sources, by source.
         kept: tables that were removed from the project but still exist.
+        connected: whether the connector may exist although ``before`` captures no table.
     """
+    connected = connected or bool(captured(before))
     return [
-        *_sources(before, after, existing, kept),
+        *_sources(before, after, existing, kept, connected=connected),
         *_silver(before, after),
         *_gold(before, after, costs),
         *_suites(before, after),
@@ -88,39 +91,20 @@ def changes(
     ]
 
 
-def setting_changes(before: Mapping[str, str], after: Mapping[str, str]) -> list[Change]:
-    """The settings that differ; ``stack up`` restarts the parts that read them.
-
-    Args:
-        before: the running settings as text, by dotted key.
-        after: the project's, likewise.
-    """
-    found = []
-    for key in sorted(before.keys() | after.keys()):
-        was, now = before.get(key), after.get(key)
-        if was != now:
-            found.append(
-                Change(
-                    kind=Kind.SETTING,
-                    name=key,
-                    action=Action.of(was is not None, now is not None),
-                    category=Category.METADATA,
-                    work=(Work.RESTART_PARTS,),
-                    details=(f"{was or 'unset'} → {now or 'unset'}",),
-                )
-            )
-    return found
-
-
 def _sources(
-    before: Manifest, after: Manifest, existing: Mapping[str, int], kept: Collection[str]
+    before: Manifest,
+    after: Manifest,
+    existing: Mapping[str, int],
+    kept: Collection[str],
+    *,
+    connected: bool,
 ) -> Iterator[Change]:
     for name in sorted(before.sources.keys() | after.sources.keys()):
         was, now = before.sources.get(name), after.sources.get(name)
         if was is None and now is not None:
-            snapshot = bool(captured(before)) and existing.get(name) != 0
             again = str(now.table_name) in kept
-            yield _source_added(now, existing.get(name), snapshot=snapshot, again=again)
+            # Also of a table that is empty now: rows may come before the connector captures it.
+            yield _source_added(now, existing.get(name), snapshot=connected, again=again)
         elif was is not None and now is None:
             foreign = not was.format.streamed
             work = (Work.NOTHING,) if foreign else (Work.STOP_STREAM, Work.KEEP)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+from spark_jobs.deploy.change import Action, Category, Change, Kind, Work
 from spark_jobs.settings import Settings
 
 # Paths of one machine, and settings that do not belong to the project.
@@ -31,6 +32,30 @@ def kept_settings(settings: Settings) -> dict[str, str]:
     """
     values = settings.model_dump(mode="json", exclude_defaults=True, exclude=_LOCAL)
     return dict(sorted(_flat("", values)))
+
+
+def setting_changes(before: Mapping[str, str], after: Mapping[str, str]) -> list[Change]:
+    """The settings that differ; ``stack up`` restarts the parts that read them.
+
+    Args:
+        before: the running settings as text, by dotted key.
+        after: the project's, likewise.
+    """
+    found = []
+    for key in sorted(before.keys() | after.keys()):
+        was, now = before.get(key), after.get(key)
+        if was != now:
+            found.append(
+                Change(
+                    kind=Kind.SETTING,
+                    name=key,
+                    action=Action.of(was is not None, now is not None),
+                    category=Category.METADATA,
+                    work=(Work.RESTART_PARTS,),
+                    details=(f"{was or 'unset'} → {now or 'unset'}",),
+                )
+            )
+    return found
 
 
 def _flat(prefix: str, value: Any) -> Iterator[tuple[str, str]]:

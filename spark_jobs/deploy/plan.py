@@ -9,10 +9,11 @@ from datetime import date
 from typing import Any
 
 from spark_jobs.deploy.change import Category, Change, Cost
-from spark_jobs.deploy.compare import changes, setting_changes
+from spark_jobs.deploy.compare import changes
 from spark_jobs.deploy.contracts import broken_contracts
+from spark_jobs.deploy.kept_settings import setting_changes
 from spark_jobs.deploy.refusals import refusals
-from spark_jobs.deploy.steps import Step, steps_of
+from spark_jobs.deploy.steps import Step, StepKind, steps_of
 from spark_jobs.errors import LakehouseError
 from spark_jobs.graph.manifest import Manifest
 
@@ -141,7 +142,13 @@ def plan_change(
         today: the day in UTC.
     """
     found = changes(
-        running.manifest, project, costs=costs, existing=existing, kept=running.kept.keys()
+        running.manifest,
+        project,
+        costs=costs,
+        existing=existing,
+        kept=running.kept.keys(),
+        # It may have made the connector, which reads by itself only what it captures at first.
+        connected=any(one.kind is StepKind.CONNECTOR for one in running.open_steps),
     )
     # Without a deployment there are no settings to compare with.
     other = setting_changes(running.settings, settings) if running.deployment else []

@@ -209,6 +209,27 @@ def test_records_of_a_dropped_table_do_not_count_as_taken_up(
 SNAPSHOT = Step.parse("snapshot orders")
 
 
+@pytest.mark.parametrize(("rows", "wanted"), [(0, []), (2, ["public.orders"])])
+def test_an_empty_table_needs_no_snapshot(
+    settings: Settings,
+    store: ControlStore,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    rows: int,
+    wanted: list[str],
+) -> None:
+    """It is counted once the connector captures it: rows may have come since the plan."""
+    records, asked = iter([0, 0, 2]), list[str]()
+    monkeypatch.setattr(capture, "topic_records", lambda *_: next(records))
+    monkeypatch.setattr(capture, "_count", lambda *_: rows)
+    monkeypatch.setattr(capture, "move_log", lambda _: None)
+    monkeypatch.setattr(capture, "ask_for_rows", lambda _, table, **__: asked.append(table))
+    waiting = Waiting(settings, store, lambda: None, lambda: None)
+
+    assert waiting.carry(SNAPSHOT) is None
+    assert asked == wanted
+
+
 def test_a_database_that_does_not_answer_fails_the_step(
     settings: Settings, store: ControlStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
