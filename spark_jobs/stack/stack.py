@@ -41,7 +41,7 @@ from spark_jobs.state.stopped import forget_stopped, note_stopped
 from spark_jobs.state.store import ControlStore
 from spark_jobs.state.types import utc_now
 from spark_jobs.storage.conf import connect_url_file
-from spark_jobs.storage.in_force import deployment_of, put_manifest
+from spark_jobs.storage.in_force import copy_in_force, deployment_of, put_manifest
 from spark_jobs.storage.lake import Lake
 from spark_jobs.storage.rights import close_state, private_files, restrict
 
@@ -306,12 +306,18 @@ def write_manifest(settings: Settings) -> None:
 
 
 def note_start(settings: Settings) -> None:
-    """Record what runs: the first start is the first deployment; later ones record the settings."""
+    """Record what runs: the first start is the first deployment; later ones record the settings.
+
+    What was applied stays in force, also if its file was lost or is older: an apply was killed.
+    """
     from spark_jobs.deploy.kept_settings import kept_settings  # noqa: PLC0415
     from spark_jobs.graph.manifest import Manifest  # noqa: PLC0415
 
     with ControlStore.open(settings.control_url) as store:
         found = store.deployment_in_force()
+        applied = Manifest.stored(found.manifest) if found else None
+        if applied is not None:
+            copy_in_force(settings, applied)
         manifest = Manifest.read(settings.manifest_file)
         if found is not None and manifest.deployment is not None:
             store.note_settings(found.deployment_id, kept_settings(settings))
@@ -329,6 +335,7 @@ def note_start(settings: Settings) -> None:
                 who=f"{getpass.getuser()}@{socket.gethostname()}",
                 manifest=manifest.model_dump_json(),
                 settings=kept_settings(settings),
+                kept=found.kept if found else {},
             )
         )
         put_manifest(settings, manifest)

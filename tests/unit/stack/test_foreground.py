@@ -10,6 +10,7 @@ from spark_jobs.graph.manifest import Manifest
 from spark_jobs.orchestration.compiled import compiled_manifest
 from spark_jobs.settings import Settings, load_settings
 from spark_jobs.stack.foreground import main
+from spark_jobs.stack.stack import note_start, write_manifest
 from spark_jobs.state.deployments import Deployment, DeploymentStatus
 from spark_jobs.state.store import ControlStore
 from spark_jobs.storage.compiled import compiled
@@ -144,6 +145,48 @@ def test_a_local_stack_has_one_manifest_file(image, tmp_path, monkeypatch) -> No
     settings = load_settings()
     apply_image(settings, 1)
     assert compiled_manifest(settings).deployment is None
+
+
+@pytest.mark.parametrize("found", ["nothing", "the one before"])
+def test_a_start_of_the_stack_keeps_what_was_applied(
+    image, tmp_path, monkeypatch, found: str
+) -> None:
+    """Whatever became of the file: edits are applied by `tidemark apply` only."""
+    start_pod(monkeypatch, tmp_path / "state", control=None)
+    settings = load_settings()
+    before = apply_image(settings, 1)
+    add_source(image, "users")
+    applied = apply_image(settings, 2)
+    with ControlStore.open(settings.control_url) as store:
+        store.keep_tables("d2-tests", {"gold.old": "2026-01-01"})
+    if found == "nothing":
+        settings.manifest_file.unlink()
+    else:
+        # An apply was killed between the control database and the file.
+        before.write(settings.manifest_file)
+    add_source(image, "refunds")
+    write_manifest(settings)
+    note_start(settings)
+    assert Manifest.read(settings.manifest_file) == applied
+    with ControlStore.open(settings.control_url) as store:
+        deployment = store.newest_deployment()
+    assert (deployment.deployment_id, set(deployment.kept)) == ("d2-tests", {"gold.old"})
+
+
+def test_a_start_after_another_release_keeps_the_removed_tables(
+    image, tmp_path, monkeypatch
+) -> None:
+    start_pod(monkeypatch, tmp_path / "state", control=None)
+    settings = load_settings()
+    apply_image(settings, 1, readable=False)
+    with ControlStore.open(settings.control_url) as store:
+        store.keep_tables("d1-tests", {"gold.old": "2026-01-01"})
+    write_manifest(settings)
+    note_start(settings)
+    with ControlStore.open(settings.control_url) as store:
+        deployment = store.deployment_in_force()
+    assert (deployment.number, set(deployment.kept)) == (2, {"gold.old"})
+    assert Manifest.read(settings.manifest_file).deployment == deployment.deployment_id
 
 
 def test_continuous_views_of_a_pod_follow_what_another_pod_applied(
