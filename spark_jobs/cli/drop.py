@@ -24,6 +24,7 @@ def drop(
     from spark_jobs.deploy.errors import NotConfirmedError, NotKeptError
     from spark_jobs.names import Layer, TableName
     from spark_jobs.rollout.apply import only_apply
+    from spark_jobs.silver.store.lock import table_guard
     from spark_jobs.state.store import ControlStore
     from spark_jobs.storage.history import remove_table
     from spark_jobs.storage.lake import Lake
@@ -41,13 +42,15 @@ def drop(
                 raise NotConfirmedError([f"delete {table}" for table in tables])
             if not typer.confirm(f"Delete {', '.join(tables)}? This cannot be undone."):
                 raise typer.Exit(1)
-        for table in tables:
-            for location in belongings(Lake(settings.lake), TableName.parse(table)):
-                remove_table(location)
-            # If the name is used again, no transaction id of the old table may be reused, and a
-            # rollback of the old table may not stop the new one.
-            store.bump_epoch(table, reason="dropped")
-            name = TableName.parse(table)
+        for name in map(TableName.parse, tables):
+            table = str(name)
+            # A batch or a refresh that began before the apply may still write it.
+            with table_guard(settings, store, name):
+                for location in belongings(Lake(settings.lake), name):
+                    remove_table(location)
+                # If the name is used again, no transaction id of the old table may be reused, and a
+                # rollback of the old table may not stop the new one.
+                store.bump_epoch(table, reason="dropped")
             if name.layer is Layer.GOLD:
                 store.release(name.name)
             del kept[table]

@@ -7,8 +7,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from spark_jobs.gold.base.commit_times import times_of
-from spark_jobs.gold.base.context import GoldContext
-from spark_jobs.gold.base.errors import BaseMovedError
+from spark_jobs.gold.base.context import GoldContext, gold_table
+from spark_jobs.gold.base.errors import AttemptStateError, BaseMovedError
 from spark_jobs.gold.base.publications import (
     intruder,
     latest_publication,
@@ -70,6 +70,7 @@ def publish(context: GoldContext, work: WorkItem) -> Published:
     Raises:
         BaseMovedError: an incremental refresh is not based on the newest publication, or another
             definition was applied after the plan.
+        AttemptStateError: the table was dropped after the plan.
         LeaseTakenError: another writer holds the table's lease.
         TableLockedError: another process of this machine holds the table's lock.
         LeaseLostError: the lease expired before the commit.
@@ -99,6 +100,7 @@ def _overtaken(context: GoldContext, work: WorkItem) -> bool:
     """Whether the published content comes from later input versions."""
     latest = latest_publication(context.published_at(work.view))
     if latest is None:
+        _check_not_dropped(context, work)
         return False
     watermark = latest.watermark
     if watermark.place > work.place:
@@ -114,6 +116,13 @@ def _overtaken(context: GoldContext, work: WorkItem) -> bool:
         and not _lost(context, table, published)
         for table, version in ours
     )
+
+
+def _check_not_dropped(context: GoldContext, work: WorkItem) -> None:
+    """A refresh that began before a drop must not bring back a table that nobody declares."""
+    if context.store.epoch(gold_table(work.view)) > work.epoch:
+        status = "of a table that was dropped since"
+        raise AttemptStateError(work.attempt_id, status=status, step="publish")
 
 
 def _lost(context: GoldContext, table: TableName, published: TableVersion) -> bool:

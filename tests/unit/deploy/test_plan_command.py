@@ -20,10 +20,14 @@ from spark_jobs.deploy.plan import Plan
 from spark_jobs.deploy.steps import Step, StepKind
 from spark_jobs.serving.report.plan_table import plan_view
 from spark_jobs.settings import load_settings
+from spark_jobs.silver.store import lock
+from spark_jobs.state.errors import TableLockedError
+from spark_jobs.state.locks import table_lock
 from spark_jobs.state.pinned_views import PinnedView
 from spark_jobs.state.store import ControlStore
 from spark_jobs.storage.errors import FilesRemainError
 from spark_jobs.storage.in_force import deployment_of
+from spark_jobs.storage.lake import lock_directory
 from tests.unit.deploy.in_force import in_force, tidemark
 
 VIEW = """\
@@ -255,6 +259,25 @@ def test_a_view_whose_files_stay_is_not_told_to_be_deleted(
     assert isinstance(done.exception, FilesRemainError)
     assert "is deleted" not in done.output
     # It is still known, so the same command deletes it later.
+    assert tidemark(project, "drop", "gold.spend", "--yes").exit_code == 0
+    assert not table.exists()
+
+
+def test_a_table_that_is_being_written_is_not_deleted_meanwhile(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A refresh that began before the apply may still publish it."""
+    in_force(project)
+    settings = load_settings(project)
+    table = Path(settings.lake) / "gold" / "spend"
+    write_deltalake(table, pa.table({"user_id": [1]}))
+    (project / "sql/gold/spend.sql").unlink()
+    assert tidemark(project, "apply", "--yes").exit_code == 0
+    monkeypatch.setattr(lock, "WAIT_SECONDS", 0.0)
+    with table_lock(lock_directory(settings.lake, settings.state), "gold.spend"):
+        done = tidemark(project, "drop", "gold.spend", "--yes")
+        assert isinstance(done.exception, TableLockedError)
+        assert table.exists()
     assert tidemark(project, "drop", "gold.spend", "--yes").exit_code == 0
     assert not table.exists()
 

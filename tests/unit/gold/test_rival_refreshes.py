@@ -51,6 +51,7 @@ from spark_jobs.state.replays import ReplayRecord, ReplayStatus, ReplayView, Vie
 from spark_jobs.state.types import utc_now
 from spark_jobs.storage import arrow_tables, log
 from spark_jobs.storage.errors import LogUnreadableError
+from spark_jobs.storage.history import remove_table
 from tests.unit.gold.test_refreshes_here import PLAIN, Project, table
 
 OTHER = "SELECT a.k, a.x * 2 AS x FROM bronze.a AS a"
@@ -527,6 +528,25 @@ def test_an_applied_definition_is_built_although_a_refresh_of_the_one_before_is_
             carrier = Carrier(*parts, sleep=lambda _: None, refresher=later)
             assert carrier.carry(Step.parse("build gold.v"), deployment, lambda _: None) is None
     assert project.rows() == [(1, 20), (2, 40)]
+
+
+def test_a_refresh_that_began_before_a_drop_does_not_bring_the_table_back(
+    project: Project,
+) -> None:
+    """Nobody could drop it again: it is not among the tables that an apply removed."""
+    with project.opened() as refresher:
+        attempt = refresher.plan("v", tick="t", force=True).attempt_id
+        refresher.stage(attempt)
+        refresher.audit(attempt)
+        location = refresher.context.published_at("v")
+        remove_table(location)
+        refresher.context.store.bump_epoch("gold.v", reason="dropped")
+        with pytest.raises(AttemptStateError, match="dropped"):
+            refresher.publish(attempt)
+        assert log.table_version(location) is None
+    # Declared again, it is built as a new one.
+    project.refresh()
+    assert project.rows() == [(1, 10), (2, 20)]
 
 
 def test_a_forced_refresh_that_another_overtakes_is_forced_again(project: Project) -> None:
