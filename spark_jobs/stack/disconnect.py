@@ -8,10 +8,10 @@ import psycopg
 from spark_jobs.access.errors import SecretMissingError
 from spark_jobs.errors import first_line
 from spark_jobs.settings import Settings
-from spark_jobs.stack.connect import ANSWER_SECONDS, client, connector_status, states
+from spark_jobs.stack.connect import ANSWER_SECONDS, client, connector_status
 from spark_jobs.stack.connector import CONNECTOR, SLOT
 from spark_jobs.stack.errors import ConnectorFailedError
-from spark_jobs.stack.resnapshot import drop_slot, until
+from spark_jobs.stack.resnapshot import drop_slot, until, wait_until_stopped
 from spark_jobs.stack.slot import connector_dsn
 
 _PATH = f"/connectors/{CONNECTOR}"
@@ -35,7 +35,7 @@ def disconnect(settings: Settings) -> str:
             known = connector_status(api, strict=True) is not None
             if known:
                 api.put(f"{_PATH}/stop").raise_for_status()
-                until(CONNECTOR, lambda: _stopped(api), "does not stop")
+                wait_until_stopped(api, CONNECTOR)
                 api.delete(f"{_PATH}/offsets").raise_for_status()
             told = _without_slot(settings)
             if known:
@@ -47,12 +47,6 @@ def disconnect(settings: Settings) -> str:
         problem = f"is not deleted, because Kafka Connect does not answer: {error}"
         raise ConnectorFailedError(CONNECTOR, problem) from error
     return told
-
-
-def _stopped(api: httpx.Client) -> bool:
-    status = connector_status(api)
-    # Its tasks must have ended too: offsets of running tasks cannot be deleted.
-    return status is not None and states(status) == ["STOPPED"]
 
 
 def _without_slot(settings: Settings) -> str:

@@ -39,7 +39,7 @@ def resnapshot(
     try:
         with client(settings) as api:
             _accepted(connector, api.put(f"{path}/stop"))
-            until(connector, lambda: _stopped(api, path), "does not stop")
+            wait_until_stopped(api, connector)
             _accepted(connector, api.delete(f"{path}/offsets"))
             until(connector, lambda: drop_slot(dsn, slot), f"leaves slot {slot!r} in use")
             _accepted(connector, api.put(f"{path}/resume"))
@@ -51,10 +51,18 @@ def resnapshot(
         raise _failed(connector, problem) from error
 
 
-def _stopped(api: httpx.Client, path: str) -> bool:
-    status = api.get(f"{path}/status")
-    # Its tasks must have ended too: offsets of running tasks cannot be deleted.
-    return status.is_success and states(status.json()) == ["STOPPED"]
+def wait_until_stopped(api: httpx.Client, connector: str) -> None:
+    """Wait until a connector and its tasks have ended: offsets of running ones are not deleted.
+
+    Raises:
+        ConnectorFailedError: they do not end in time.
+    """
+
+    def stopped() -> bool:
+        status = api.get(f"/connectors/{connector}/status")
+        return status.is_success and states(status.json()) == ["STOPPED"]
+
+    until(connector, stopped, "does not stop")
 
 
 def drop_slot(dsn: str, slot: str) -> bool:

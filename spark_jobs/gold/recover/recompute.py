@@ -12,14 +12,12 @@ from dataclasses import replace
 from datetime import datetime
 from time import perf_counter
 
-from spark_jobs.errors import LakehouseError
 from spark_jobs.gold.base.context import GoldContext
 from spark_jobs.gold.base.errors import (
     BaseMovedError,
     RecomputeOvertakenError,
     RecomputeStoppedError,
 )
-from spark_jobs.gold.base.publications import latest_publication
 from spark_jobs.gold.refresh import ledger
 from spark_jobs.gold.refresh.observe import catch_up, estimate, inputs_readable, newest, observe
 from spark_jobs.gold.refresh.publishing import Published
@@ -27,7 +25,6 @@ from spark_jobs.gold.refresh.steps import Refresher
 from spark_jobs.planning.decision import ReasonCode
 from spark_jobs.planning.plan import RefreshPlan
 from spark_jobs.planning.recompute import RECOMPUTE_WORDS, Recompute, plan_recompute
-from spark_jobs.quality.errors import GateBlockedError
 from spark_jobs.state.attempts import RefreshAttempt
 from spark_jobs.state.failpoints import failpoint
 from spark_jobs.state.store import ControlStore
@@ -91,9 +88,7 @@ class Recomputer:
         attempt_id = self.stage(attempt_id)
         try:
             self._refresher.audit(attempt_id)
-        except LakehouseError as error:
-            if not self._was_overtaken(attempt_id, error):
-                raise
+        except BaseMovedError:
             attempt = self._refresher.supersede(attempt_id)
             with self._yielding_to_live(attempt):
                 return self._build_again(attempt)
@@ -108,9 +103,7 @@ class Recomputer:
         """
         try:
             self._refresher.stage(attempt_id)
-        except LakehouseError as error:
-            if not self._was_overtaken(attempt_id, error):
-                raise
+        except BaseMovedError:
             attempt = self._refresher.supersede(attempt_id)
             with self._yielding_to_live(attempt):
                 return self._stage_again(attempt)
@@ -188,18 +181,6 @@ class Recomputer:
         except BaseMovedError:
             return None
         return None if published.superseded else published
-
-    def _was_overtaken(self, attempt_id: str, error: LakehouseError) -> bool:
-        """Whether a step failed because a live refresh published first.
-
-        That refresh removes what the attempt has staged, even while files of it are written or
-        read.
-        """
-        if isinstance(error, BaseMovedError | GateBlockedError):
-            return isinstance(error, BaseMovedError)
-        attempt = self._context.store.attempt(attempt_id)
-        latest = latest_publication(self._context.published_at(attempt.view))
-        return latest is not None and latest.watermark.place > attempt.place
 
     def _yielding_to_live(self, attempt: RefreshAttempt) -> AbstractContextManager[object]:
         """Make live refreshes skip the view while the context lasts."""
