@@ -107,7 +107,7 @@ class ReplayPlan:
     def markdown(self) -> str:
         """The plan as a Markdown table, for logs and approvers."""
         lines = [
-            "| view | what | versions | rows | reads | pieces | in the way |",
+            "| view | decision | versions | rows | reads | pieces | conflicts |",
             "|---|---|---|---|---|---|---|",
         ]
         lines += [

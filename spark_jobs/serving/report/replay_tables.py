@@ -22,11 +22,11 @@ def plan_table(plan: ReplayPlan) -> Table:
     """A row per view, in the order of processing."""
     table = FittedTable(title="plan", caption=_afterwards(plan))
     table.add_column("view", no_wrap=True)
-    for name in ("what", "at versions"):
+    for name in ("decision", "at versions"):
         table.add_column(name, overflow="fold")
     for name in ("rows", "reads", "pieces"):
         table.add_column(name, justify="right")
-    table.add_column("in the way", overflow="fold")
+    table.add_column("conflicts", overflow="fold")
     for one in plan.views:
         table.add_row(
             one.view,
@@ -77,9 +77,9 @@ def progress_table(
         caption=Text("\n".join(map(_decision, record.decisions))) if record.decisions else None,
     )
     table.add_column("view", no_wrap=True)
-    for name in ("status", "what"):
+    for name in ("status", "decision"):
         table.add_column(name, overflow="fold")
-    for name in ("pieces", "leave", "enter", "version"):
+    for name in ("pieces", "deleted", "inserted", "version"):
         table.add_column(name, justify="right")
     table.add_column("error", overflow="fold")
     for one in rows:

@@ -187,6 +187,8 @@ def test_the_tables_name_what_matters() -> None:
     text = shown(plan_table(plan))
     for part in ("daily", "replay of the rows", "bob writes it", "left out: old", "weekly"):
         assert part in text
+    for heading in ("decision", "conflicts"):
+        assert heading in text
     for part in ("replay-1", "ann", "airflow:eve", "OPS-1", "2026-01-02 12:00:00 UTC"):
         assert part in shown(replays_table([RECORD]))
     row = ReplayView(

@@ -313,6 +313,8 @@ def test_a_plan_sums_costs_and_marks_unknown_ones() -> None:
     made = ReplayPlan(request=request, views=(known,), followers=("weekly",))
     assert known.pieces == 2
     assert made.needs_approval(above_rows=10**9), "the inputs' rows are not counted"
+    heading = "| view | decision | versions | rows | reads | pieces | conflicts |"
+    assert made.markdown().splitlines()[0] == heading
     assert "| daily | range: replay" in made.markdown()
     assert "ann writes it" in made.markdown()
     assert "Refreshed afterwards: weekly." in made.markdown()
