@@ -217,7 +217,7 @@ def input_missing(changes: Sequence[InputChange]) -> Skip | None:
     if not missing:
         return None
     names = ", ".join(str(change.table) for change in missing)
-    text = f"no table at {names}; the published content is kept"
+    text = f"{names} {'does' if len(missing) == 1 else 'do'} not exist yet, or no longer"
     return Skip(Reason(ReasonCode.INPUT_MISSING, text))
 
 

@@ -180,11 +180,11 @@ def test_otherwise_a_new_definition_computes_all(
         (orders(before=None), "full: new input silver.orders"),
         (
             orders(pinned=None, current=None),
-            "skip: no table at silver.orders; the published content is kept",
+            "skip: silver.orders does not exist yet, or no longer",
         ),
         (
             orders(current=version(0, "b")),
-            "skip: no table at silver.orders; the published content is kept",
+            "skip: silver.orders does not exist yet, or no longer",
         ),
         (
             orders(pinned=version(40), current=version(45)),
