@@ -41,6 +41,10 @@ class Method(StrEnum):
     STATE = "state"
 
 
+# What no table of a project may have; each has a name, a file and a state.
+_OPTIONAL: Final = {Method.TAG: "a tag", Method.OWNER: "an owner"}
+
+
 class State(StrEnum):
     """Values of ``state:``."""
 
@@ -268,4 +272,7 @@ def _remedy(terms: Sequence[Term], graph: _Graph, tables: set[str]) -> str:
         word = f"gold.{term.value}" if _is_short(term) else term.value
         if not graph.selected(term, lambda: ()) and (near := did_you_mean(word, known)):
             return near
-    return f"Known are {', '.join(graph.values(terms[0].method)) or 'none'}."
+    known = graph.values(terms[0].method)
+    if not known:
+        return f"No table of the project has {_OPTIONAL[terms[0].method]}."
+    return f"Known are {', '.join(known)}."

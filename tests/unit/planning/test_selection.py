@@ -134,6 +134,20 @@ def test_an_empty_selection_suggests_known_names(manifest: Manifest, text: str, 
     assert raised.value.hint == hint
 
 
+def test_a_tag_is_refused_where_nothing_has_one(tmp_path: Path) -> None:
+    files = {
+        "sources/orders.yml": SOURCE.format(name="orders", owner="shop", tags="[]"),
+        "sql/silver/orders.sql": SILVER.format(name="orders", owner="shop", tags="[]"),
+        "sql/gold/sums.sql": GOLD.format(table="silver.orders", owner="shop", tags="[]"),
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    with pytest.raises(NothingSelectedError) as raised:
+        selected(compile_project(tmp_path), "tag:finance")
+    assert raised.value.hint == "No table of the project has a tag."
+
+
 def test_silver_tables_are_selected_where_a_command_has_them(manifest: Manifest) -> None:
     layers = (Layer.GOLD, Layer.SILVER)
 
