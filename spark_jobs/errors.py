@@ -147,7 +147,7 @@ class ProblemsError(LakehouseError):
     @property
     def count(self) -> str:
         """How many, in words."""
-        return f"{len(self.problems)} problem{'s' if len(self.problems) != 1 else ''}"
+        return counted(len(self.problems), "problem")
 
     def as_dict(self) -> dict[str, Any]:
         """As the base, and the errors as ``problems``."""
@@ -222,6 +222,15 @@ class _Joined(tuple[object, ...]):
 
 def _restored(kind: type[LakehouseError], args: tuple[object, ...]) -> LakehouseError:
     return kind.__new__(kind, *args)
+
+
+def counted(number: int, word: str) -> str:
+    """A number of things, in the singular or the plural.
+
+    >>> counted(1, "row"), counted(1200, "row")
+    ('1 row', '1,200 rows')
+    """
+    return f"{number:,} {word}{'' if number == 1 else 's'}"
 
 
 def did_you_mean(word: str, known: Sequence[str]) -> str | None:

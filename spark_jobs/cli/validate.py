@@ -12,7 +12,7 @@ from rich.table import Table
 
 from spark_jobs.cli.analysis import AskSpark, ask_of, print_note
 from spark_jobs.cli.contracts import BreakContract, contract_problems
-from spark_jobs.errors import LakehouseError, ProblemsError
+from spark_jobs.errors import LakehouseError, ProblemsError, counted
 from spark_jobs.settings import Settings, load_settings
 from spark_jobs.terminal.console import wide_console
 from spark_jobs.terminal.tables import FittedTable
@@ -137,12 +137,8 @@ def summary(manifest: Manifest, *, warnings: int) -> str:
         "sink": len(manifest.sinks),
         "warning": warnings,
     }
-    told = ", ".join(_several(number, word) for word, number in counts.items() if number)
+    told = ", ".join(counted(number, word) for word, number in counts.items() if number)
     return f"{manifest.project} is valid: {told}."
-
-
-def _several(number: int, word: str) -> str:
-    return f"{number:,} {word}{'' if number == 1 else 's'}"
 
 
 def found_table(manifest: Manifest) -> Table:

@@ -139,7 +139,7 @@ class UnknownFunctionError(SubjectError):
     @property
     def remedy(self) -> str:
         if self.lowered == "identifier":
-            return "Spark computes a name by it: write the name, which is read from the SQL here."
+            return "Write the name itself: names of tables and columns are read from the SQL."
         return "Only Spark's built-in functions are available."
 
 

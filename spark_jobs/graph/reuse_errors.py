@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from spark_jobs.errors import LocatedError
+from spark_jobs.errors import LocatedError, counted
 
 
 class UnknownVariableError(LocatedError):
@@ -47,8 +47,18 @@ class MacroArgumentsError(LocatedError):
     wanted: int
     given: int
     parameters: Sequence[str]
-    primary = "macro {name!r} takes {wanted} arguments, but got {given}"
-    hint = "Its parameters are: {parameters}."
+    primary = "macro {name!r} takes {arguments}, but got {given}"
+    hint = "{remedy}"
+
+    @property
+    def arguments(self) -> str:
+        return counted(self.wanted, "argument")
+
+    @property
+    def remedy(self) -> str:
+        if not self.parameters:
+            return f"Call it as {self.name}()."
+        return f"Call it as {self.name}({', '.join(self.parameters)})."
 
 
 class ReuseCycleError(LocatedError):

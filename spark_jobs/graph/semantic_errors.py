@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY
 
-from spark_jobs.errors import LocatedError, SubjectError
+from spark_jobs.errors import LocatedError, SubjectError, counted
 from spark_jobs.graph.function_arguments import Arguments
 
 
@@ -134,8 +134,12 @@ class SubqueryColumnsError(SubjectError):
     condition = "SUBQUERY_COLUMNS"
     count: int
     wanted: int
-    primary = "{subject}: a subquery of {count} columns stands where {wanted} is needed"
+    primary = "{subject}: a subquery has {found}, but {wanted} is needed in its place"
     hint = "Select only what is compared; other columns need a JOIN."
+
+    @property
+    def found(self) -> str:
+        return counted(self.count, "column")
 
 
 class AliasColumnsError(SubjectError):
@@ -144,8 +148,16 @@ class AliasColumnsError(SubjectError):
     condition = "ALIAS_COLUMNS"
     names: int
     columns: int
-    primary = "{subject}: an alias names {names} columns of a relation of {columns}"
+    primary = "{subject}: an alias names {named}, but its relation has {held}"
     hint = "Name all columns in their order, or none."
+
+    @property
+    def named(self) -> str:
+        return counted(self.names, "column")
+
+    @property
+    def held(self) -> str:
+        return counted(self.columns, "column")
 
 
 class QuotedTableError(SubjectError):
@@ -154,7 +166,7 @@ class QuotedTableError(SubjectError):
     condition = "QUOTED_TABLE"
     name: str
     primary = "{subject}: `{name}` is one name with a dot in it, not a table of a layer"
-    hint = "Write {name} without back-ticks."
+    hint = "Write {name} without backticks."
 
 
 class LiteralError(SubjectError):
@@ -187,8 +199,12 @@ class PositionError(SubjectError):
     clause: str
     position: int
     columns: int
-    primary = "{subject}: {clause} {position} names none of the {columns} selected columns"
+    primary = "{subject}: {clause} {position} is no position among {selected}"
     hint = "Count from 1, or write the name of the column."
+
+    @property
+    def selected(self) -> str:
+        return counted(self.columns, "selected column")
 
 
 class DuplicateCteError(SubjectError):
@@ -216,7 +232,7 @@ class FunctionArgumentsError(LocatedError):
 
     @property
     def counted(self) -> str:
-        return f"{self.count} argument{'' if self.count == 1 else 's'}"
+        return counted(self.count, "argument")
 
     @property
     def remedy(self) -> str:

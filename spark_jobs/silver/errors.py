@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from spark_jobs.errors import LakehouseError, RefusedError, first_line
+from spark_jobs.errors import LakehouseError, RefusedError, counted, first_line
 from spark_jobs.state.drift import Drift, drift_words
 
 SHOWN_PLACES = 5
@@ -100,18 +100,18 @@ class NotInQuarantineError(LakehouseError):
     condition = "NOT_IN_QUARANTINE"
     table: str
     places: Sequence[tuple[int, int]]
-    primary = "{count} records are not in the quarantine of silver table {table!r}"
-    detail = "They are {shown}, as partition:offset."
+    primary = "not in the quarantine of silver table {table!r}: {records}"
+    detail = "As partition:offset: {shown}."
     hint = "`tidemark quarantine show {table}` lists the records."
 
     @property
-    def count(self) -> int:
-        return len(self.places)
+    def records(self) -> str:
+        return counted(len(self.places), "record")
 
     @property
     def shown(self) -> str:
         places = [f"{partition}:{offset}" for partition, offset in self.places[:SHOWN_PLACES]]
-        return ", ".join([*places, "..."] if self.count > SHOWN_PLACES else places)
+        return ", ".join([*places, "..."] if len(places) < len(self.places) else places)
 
 
 class TypesDifferError(RefusedError):
@@ -216,8 +216,12 @@ class ForgetPendingError(LakehouseError):
     condition = "FORGET_PENDING"
     table: str
     records: int
-    primary = "silver table {table!r} has not processed {records} records yet"
+    primary = "silver table {table!r} has not processed {waiting} yet"
     hint = (
         "Let the streams run (locally: make up) until `tidemark reconcile` balances, stop them, "
         "and try again."
     )
+
+    @property
+    def waiting(self) -> str:
+        return counted(self.records, "record")

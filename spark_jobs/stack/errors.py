@@ -249,7 +249,7 @@ class ConnectorFailedError(LakehouseError):
     connector: str
     problem: str
     primary = 'connector "{connector}" {problem}'
-    hint = "Read `make logs` of the part connect; `make up` registers the connector again."
+    hint = "`make logs PART=connect` says why; `make up` registers the connector again."
 
 
 class SourceTableMissingError(LakehouseError):

@@ -105,7 +105,10 @@ class TableMissingError(LakehouseError):
     condition = "TABLE_MISSING"
     location_of_table: str
     primary = "there is no Delta table at {location_of_table!r}"
-    hint = "Check the location, or create the table first."
+    hint = (
+        "It was not written yet, or was deleted: the streams write bronze and silver, `tidemark "
+        "refresh` writes gold. For an external table, check the location."
+    )
 
 
 class FilesRemainError(LakehouseError):

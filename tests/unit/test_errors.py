@@ -20,6 +20,8 @@ import spark_jobs
 from spark_jobs.definitions.errors import MissingKeyError, UnexpectedValueError, UnknownKeyError
 from spark_jobs.errors import LakehouseError, Location, ProblemsError, SettingError
 from spark_jobs.graph.errors import CycleError
+from spark_jobs.graph.reuse_errors import MacroArgumentsError
+from spark_jobs.graph.semantic_errors import AliasColumnsError
 from spark_jobs.stack.errors import KafkaJarsMissingError
 
 PLACE = Location("sql/gold/a.sql", 3)
@@ -130,6 +132,15 @@ def test_a_similar_known_word_replaces_the_hint():
     )
     assert near.hint == 'Did you mean "grain"?'
     assert far.hint == "Known keys are grain, owner."
+
+
+def test_one_of_a_kind_is_named_in_the_singular():
+    one, two = (AliasColumnsError("a", n, 3 - n, location=PLACE) for n in (1, 2))
+    assert one.primary == "a: an alias names 1 column, but its relation has 2 columns"
+    assert two.primary == "a: an alias names 2 columns, but its relation has 1 column"
+    macro = MacroArgumentsError("net", 1, 2, ["amount"], location=PLACE)
+    assert macro.primary == "macro 'net' takes 1 argument, but got 2"
+    assert macro.hint == "Call it as net(amount)."
 
 
 def test_a_sequence_is_written_with_what_its_format_says():

@@ -65,7 +65,7 @@ class InputReplacedError(LakehouseError):
     view: str
     table: str
     primary = "input {table!r} of gold view {view!r} was removed or recreated after the plan"
-    hint = "Plan the view again in a new tick."
+    hint = "Refresh the view again: tidemark refresh {view}."
 
 
 class BaseMovedError(LakehouseError):
@@ -75,7 +75,10 @@ class BaseMovedError(LakehouseError):
     view: str
     problem: str
     primary = "the refresh of gold view {view!r} was planned for other content: {problem}"
-    hint = "The view was published or changed in the meantime; plan it again in a new tick."
+    hint = (
+        "The view was published or changed in the meantime. Refresh it again if it is still "
+        "behind: tidemark refresh {view}."
+    )
 
 
 class AttemptStateError(LakehouseError):

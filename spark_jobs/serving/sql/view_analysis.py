@@ -18,7 +18,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, assert_never
 
-from spark_jobs.errors import LakehouseError, Location
+from spark_jobs.errors import LakehouseError, Location, counted
 from spark_jobs.graph.manifest import GoldEntry, Manifest, SilverEntry, SourceEntry
 from spark_jobs.graph.no_rows import ViewsOverNoRows
 from spark_jobs.serving.sql.spark_words import query_error, said
@@ -93,7 +93,7 @@ class Analysis:
         """
         if not self.new + self.cached:
             return ""
-        views = _several(self.new + self.cached)
+        views = counted(self.new + self.cached, "view")
         return f"Spark analyzed {views}: {self.new} new, {self.cached} cached."
 
     @property
@@ -105,7 +105,7 @@ class Analysis:
         """
         if not self.left:
             return None
-        told = f"Spark was not asked about {_several(self.left)}"
+        told = f"Spark was not asked about {counted(self.left, 'view')}"
         match self.ask:
             case Ask.IF_SERVED:
                 why = self.failure.primary if self.failure else "no Spark Connect server runs"
@@ -243,10 +243,6 @@ def _refusal(
             location=Location(entry.file, 1, 1),
         )
     return None
-
-
-def _several(views: int) -> str:
-    return f"{views:,} view{'' if views == 1 else 's'}"
 
 
 def _read(file: Path) -> list[str]:
