@@ -89,6 +89,7 @@ def forgotten(
     Raises:
         SourceUnknownError: there is no such source of records.
         StreamsAlreadyRunningError: the streams run.
+        TableMissingError: the source has no bronze table yet.
         LakehouseError: any condition of ``Forgetting.run``.
     """
     from spark_jobs.gold.environment.copies import delete_copies
@@ -97,6 +98,7 @@ def forgotten(
     from spark_jobs.silver.flow import SilverFlow
     from spark_jobs.silver.repair.forgetting import Forgetting
     from spark_jobs.storage.lake import Lake
+    from spark_jobs.storage.log import existing_table
     from spark_jobs.storage.session import QUIET, driver_session
 
     settings, manifest = project.settings, project.manifest
@@ -105,6 +107,8 @@ def forgotten(
         raise SourceUnknownError(name, sorted(known))
     source = manifest.sources[name]
     entries = [one for one in manifest.silver.values() if one.source == name]
+    bronze = Lake(settings.lake).location(source.table_name)
+    existing_table(bronze)
     with sole_application(settings):
         spark = driver_session(settings, "tidemark forget", conf=QUIET)
         try:
@@ -114,7 +118,7 @@ def forgotten(
             work = Forgetting(
                 spark=spark,
                 source=source,
-                bronze=Lake(settings.lake).location(source.table_name),
+                bronze=bronze,
                 tables=tables,
                 max_bytes=settings.streams.max_record_bytes,
             )
