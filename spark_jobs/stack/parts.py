@@ -35,7 +35,7 @@ class Part:
         alive: returns why the process must be restarted, or None; by default the same as
             ``probe``. A part that waits for another system is alive but not ready.
         serves: returns why the steps that need it must wait, or None; by default the same as
-            ``probe``. One of them may mend what keeps it from being ready.
+            ``probe``. One of them may fix what keeps it from being ready.
         needs: steps that must be complete before this one starts.
         environment: variables in addition to those that every part gets.
         variables: a JSON file with secret variables, read at each start.

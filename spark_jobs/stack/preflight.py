@@ -33,7 +33,7 @@ GIB = 1024**3
 SPARK_PARTS = {"spark-connect", "streams", ENDPOINT}
 # Supervisord ends values at " ;" and " #", and quotes by a double quote; a colon separates the
 # directories of a class path, a comma Kafka's; delta-rs reads a backslash as a slash, decodes
-# "%20", and fails at some signs.
+# "%20", and fails at some characters.
 UNUSABLE = re.compile(r"""[",:\\\x00-\x1f\x7f[\]^|]|(?<=\s)[;#]|%[0-9A-Fa-f]{2}""")
 JAVA_PARTS = {"kafka", "connect", "spark-master", CASSANDRA, OBJECT_STORE} | SPARK_PARTS
 
