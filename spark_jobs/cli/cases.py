@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from spark_jobs.cli.completion import TABLES_HELP, complete_tables
-from spark_jobs.errors import LakehouseError
+from spark_jobs.errors import LakehouseError, counted
 from spark_jobs.java_options import SHORT_RUN
 from spark_jobs.names import Layer
 from spark_jobs.sections import Engine
@@ -180,7 +180,7 @@ def print_case(console: Console, ended: Ended) -> None:
         console.print(ended.error.render(), markup=False, soft_wrap=True)
     elif ended.result is not None:
         steps = ended.result.steps
-        line = f" {ended.name}, {len(steps)} steps{_by(ended)}"
+        line = f" {ended.name}, {counted(len(steps), 'step')}{_by(ended)}"
         console.print(Text.assemble(word, line), soft_wrap=True)
         for remark in ended.result.remarks:
             console.print(remark, markup=False, soft_wrap=True)

@@ -124,7 +124,7 @@ def test_differences_are_reported_alike_by_both_engines(
     ]
     assert printed["duckdb"][1:] == printed["spark"][1:]
     heads = [lines[0] for lines in printed.values()]
-    assert heads == [f"failed orders_by_status, 1 steps, by {one}" for one in ("Spark", "DuckDB")]
+    assert heads == [f"failed orders_by_status, 1 step, by {one}" for one in ("Spark", "DuckDB")]
 
 
 def test_spark_runs_what_duckdb_cannot(

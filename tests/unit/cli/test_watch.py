@@ -136,7 +136,7 @@ def test_a_case_runs_in_the_process_of_the_watch(project: Path, tmp_path: Path) 
     for amount, word in (("3.00", "passed"), ("4.00", "failed")):
         file.write_text(CASE.replace("3.00", amount))
         rounds.run([file])
-        assert f"{word} spend, 1 steps, by DuckDB" in text.getvalue()
+        assert f"{word} spend, 1 step, by DuckDB" in text.getvalue()
     rounds.close()
 
 

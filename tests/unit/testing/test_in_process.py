@@ -120,7 +120,7 @@ def test_a_difference_is_shown_with_the_engine(shipped: Manifest, settings: Sett
     text = io.StringIO()
     print_case(Console(file=text, width=80), found)
     lines = text.getvalue().splitlines()
-    assert lines[0] == "failed orders_by_status, 1 steps, by DuckDB"
+    assert lines[0] == "failed orders_by_status, 1 step, by DuckDB"
     assert [line.split() for line in lines if "placed" in line] == [
         ["│", "-", "│", "placed", "│", "2", "│"],
         ["│", "+", "│", "placed", "│", "1", "│"],

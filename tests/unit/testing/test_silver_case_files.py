@@ -186,7 +186,7 @@ def test_rows_and_records_that_differ_are_shown(case: SilverCase) -> None:
     result = SilverCaseResult(case, (step,))
     shown = printed(Ended(name="silver.titles", result=result, engine="spark"))
     lines = [line.replace("│", " ").split() for line in shown.splitlines()]
-    assert shown.startswith("failed silver.titles, 1 steps, by Spark\n")
+    assert shown.startswith("failed silver.titles, 1 step, by Spark\n")
     assert ["-", "1", "NULL"] in lines
     assert ["+", "1", "[b]"] in lines
     place = "tests/cases/silver/titles.yml"
