@@ -1,7 +1,8 @@
 /* gold
 description: >
   Balance of each account, computed from all of its events. No earlier balance is needed, so a
-  replay of the events gives the same table.
+  replay of the events gives the same table. The cast raises an error above 9,999,999,999.99; it
+  never wraps.
 owner: payments
 refresh: micro-batch
 every: 15 minutes
