@@ -40,6 +40,8 @@ def _forms(node: exp.Expr) -> Iterator[str]:
         yield "union of several types"
     if _is_equality(node) and _mixes_types([node.this], [node.expression]):
         yield "equality of several types"
+    if isinstance(node, exp.In) and _is_in_conditions(node.args.get("query")):
+        yield "in conditions"
     if isinstance(node, (*_CHOICES, *_ARITHMETIC)) and _mixes_decimals(node):
         yield "mixed decimals"
 
@@ -65,6 +67,14 @@ def _is_equality(node: exp.Expr) -> bool:
     """Whether a node compares two columns."""
     sides = (node.this, node.args.get("expression"))
     return isinstance(node, exp.EQ) and all(isinstance(one, exp.Column) for one in sides)
+
+
+def _is_in_conditions(query: exp.Expr | None) -> bool:
+    """Whether IN compares with a condition; without parentheses, it was taken apart."""
+    found = query.unnest() if query else None
+    values = found.selects if isinstance(found, exp.Query) else []
+    conditions = (exp.Connector, exp.Predicate, exp.Not)
+    return any(isinstance(one.unalias(), conditions) for one in values)
 
 
 def _kind(node: exp.Expr) -> exp.DataType:

@@ -204,6 +204,18 @@ RULES: dict[str, tuple[MaintenanceStrategy, str]] = {
         GROUPS,
         f"{_OF_A} (a.k, a.x) IN (SELECT c.j, c.y FROM silver.c AS c)",
     ),
+    "IN over conditions": (
+        GROUPS,
+        f"{_OF_A} (a.y > 4) IN (SELECT b.z > 3 OR b.x = 1 FROM silver.b AS b WHERE b.k = a.k)",
+    ),
+    "IN over a condition beside a column": (
+        GROUPS,
+        f"{_OF_A} (a.y IS NULL, a.k) IN (SELECT b.z IS NULL, b.k FROM silver.b AS b)",
+    ),
+    "NOT IN over conditions": (
+        GROUPS,
+        f"{_OF_A} (a.y > 4) NOT IN (SELECT b.z > 3 AND b.x > 1 FROM silver.b AS b)",
+    ),
     "subquery on the left of a list": (
         KEPT,
         f"{_OF_A} (SELECT MAX(b.z) FROM silver.b AS b) IN (4, 5)",

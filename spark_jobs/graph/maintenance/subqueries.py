@@ -114,9 +114,7 @@ def _joined_by_in(builder: Builder, node: Node, test: exp.In, scope: Scope, side
     values = left.expressions if isinstance(left, exp.Tuple) else [test.this]
     equal = all_of(
         [
-            exp.EQ(this=exp.paren(scope.rewrite(value)), expression=output.copy())
-            if not isinstance(value, exp.Column)
-            else exp.EQ(this=scope.rewrite(value), expression=output.copy())
+            exp.EQ(this=_closed(scope.rewrite(value)), expression=_closed(output))
             for value, output in zip(values, outputs, strict=True)
         ]
     )
@@ -125,6 +123,11 @@ def _joined_by_in(builder: Builder, node: Node, test: exp.In, scope: Scope, side
         unknown = exp.Is(this=exp.paren(equal.copy()), expression=exp.null())
         equal = exp.paren(exp.or_(equal, unknown, copy=False))
     return LeftJoin(node, right, all_of([*conditions, equal]), side)
+
+
+def _closed(value: exp.Expr) -> exp.Expr:
+    """A value as a side of an equality; equal columns restrict what is read."""
+    return value.copy() if isinstance(value, exp.Column) else exp.paren(value)
 
 
 def _matching(

@@ -42,6 +42,19 @@ SCHEMAS = {TableName.parse("silver.t"): COLUMNS}
             "t.k AS v FROM silver.t AS t JOIN silver.t AS u ON t.k = u.m",
             ("equality of several types",),
         ),
+        (
+            "t.k AS v FROM silver.t AS t WHERE (t.k > 1) IN (SELECT u.m > 2 FROM silver.t AS u)",
+            ("in conditions",),
+        ),
+        (
+            (
+                "t.k AS v FROM silver.t AS t WHERE (t.k, t.m) NOT IN "
+                "(SELECT u.k, NOT u.m > 2 AS n FROM silver.t AS u)"
+            ),
+            ("in conditions",),
+        ),
+        ("t.k AS v FROM silver.t AS t WHERE t.k IN (SELECT u.k + 1 FROM silver.t AS u)", ()),
+        ("t.k AS v FROM silver.t AS t WHERE t.k IN (1, 2)", ()),
         ("t.k AS v FROM silver.t AS t UNION ALL SELECT t.big FROM silver.t AS t", ()),
         ("CAST(t.k AS STRING) AS v FROM silver.t AS t UNION ALL SELECT 'all' FROM silver.t", ()),
         # The type is that of the first decimal.
