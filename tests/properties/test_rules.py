@@ -534,6 +534,13 @@ RULES: dict[str, tuple[MaintenanceStrategy, str]] = {
             "FROM silver.a AS a GROUP BY a.k"
         ),
     ),
+    "groups by the largest value of other groups": (
+        GROUPS,
+        (
+            "SELECT g.most, MIN(g.k) AS least FROM (SELECT a.k, MAX(a.y) AS most "
+            "FROM silver.a AS a GROUP BY a.k) AS g GROUP BY g.most"
+        ),
+    ),
     "MIN_BY and MAX_BY": (
         GROUPS,
         (
@@ -1197,6 +1204,10 @@ REFUSED = {
         "UNSUPPORTED_SUBQUERY",
         "SELECT (SELECT MAX(b.z + a.x) FROM silver.b AS b WHERE b.k = a.k) AS v FROM silver.a AS a",
     ),
+    "scalar subquery that adds a column of the query around to its aggregate": (
+        "UNSUPPORTED_SUBQUERY",
+        "SELECT (SELECT MAX(b.z) + a.x FROM silver.b AS b WHERE b.k = a.k) AS v FROM silver.a AS a",
+    ),
     "scalar subquery with a condition on the row around alone": (
         "UNSUPPORTED_SUBQUERY",
         "SELECT (SELECT MAX(b.z) FROM silver.b AS b WHERE a.k = 1) AS v FROM silver.a AS a",
@@ -1527,6 +1538,9 @@ CLOCKS: dict[str, str] = {
     "WHERE DATE_ADD(DATE '2026-01-01', a.k) > DATE_SUB(CURRENT_DATE(), 2) GROUP BY a.x",
     "largest of the last days": "SELECT a.x, MAX(a.y) AS most FROM silver.a AS a "
     "WHERE DATE_ADD(DATE '2026-01-01', a.k) > DATE_SUB(CURRENT_DATE(), 2) GROUP BY a.x",
+    "groups whose largest is of the last days": "SELECT a.x, MAX(a.k) AS most "
+    "FROM silver.a AS a GROUP BY a.x "
+    "HAVING DATE_ADD(DATE '2026-01-01', MAX(a.k)) > DATE_SUB(CURRENT_DATE(), 2)",
     "joined rows of the last days": "SELECT a.x, b.z FROM silver.a AS a JOIN silver.b AS b "
     "ON a.x = b.x WHERE DATE_ADD(DATE '2026-01-01', a.k) > DATE_SUB(CURRENT_DATE(), 2)",
     "without a match in the last days": "SELECT a.x FROM silver.a AS a WHERE NOT EXISTS "

@@ -23,6 +23,11 @@ def test_the_values_are_stored_and_their_number() -> None:
     assert groups("SELECT COUNT(DISTINCT a.x) AS n FROM silver.a AS a") == [["x"], []]
 
 
+def test_values_that_are_alone_are_not_joined() -> None:
+    found, _ = maintenance_of("SELECT COUNT(DISTINCT a.x) AS n FROM silver.a AS a", types=TYPES)
+    assert not any("join" in one.operator for one in found.operators)
+
+
 def test_calls_over_the_same_values_share_them() -> None:
     query = "SELECT COUNT(DISTINCT a.x) AS n, SUM(DISTINCT a.x) AS s FROM silver.a AS a"
     assert groups(query) == [["x"], []]

@@ -108,6 +108,14 @@ TYPES = {"silver.a": {"k": "int", "x": "decimal(9,2)", "y": "double"}}
             ),
             "aggregate_state",
         ),
+        # Only Spark knows how many digits such a number has.
+        (
+            (
+                "SELECT s.k, SUM(s.v) AS v FROM (SELECT a.k, a.x + NULL AS v FROM silver.a AS a) s "
+                "GROUP BY s.k"
+            ),
+            "aggregate_state",
+        ),
         # A new row may join two sessions, so that their counts cannot be added to.
         (
             "SELECT COUNT(*) AS n FROM silver.b AS b GROUP BY b.k, SESSION_WINDOW(b.s, '1 hour')",
@@ -545,6 +553,15 @@ def test_a_sum_is_stored_of_values_whose_negative_has_all_their_digits(
     types = {"silver.a": {"k": "int", "x": kind}}
     query = "SELECT a.k, SUM(a.x) AS m FROM silver.a AS a GROUP BY a.k"
     assert maintenance_of(query, types=types)[0].rule == rule
+
+
+def test_the_window_of_a_group_is_that_of_its_own_query() -> None:
+    root = operators(
+        "SELECT window AS v, COUNT(*) AS n FROM (SELECT window.start AS at, COUNT(*) AS n "
+        "FROM silver.b AS b GROUP BY WINDOW(b.s, '1 hour')) AS s GROUP BY WINDOW(s.at, '2 hours')"
+    )[0]
+    assert isinstance(root, Project)
+    assert to_sql(root.outputs[0][1]) == "window__2"
 
 
 def test_a_field_of_a_column_called_window_is_not_of_the_window() -> None:
