@@ -16,6 +16,7 @@ from spark_jobs.graph.dialect import parse
 from spark_jobs.graph.duck.errors import NotTranslatedError
 from spark_jobs.graph.duck.queries import translated
 from tests.golden.test_duck_values import GOLDEN, check_copies, load_edges, values_of
+from tests.golden.test_rule_reads import READS, reads
 from tests.properties import test_rules, test_staged
 from tests.properties.engine import Engine
 from tests.properties.histories import run
@@ -45,6 +46,7 @@ def _of_rules() -> dict[str, Check]:
     rule = test_rules.test_a_rule_holds_through_every_history
     for name in test_rules.RULES:
         found[f"rule: {name}"] = partial(_with_engine, rule, name)
+    found["golden: reads"] = _same_reads
     return found
 
 
@@ -104,6 +106,10 @@ def _each(test: Callable[..., None]) -> None:
 
 def _same_values() -> None:
     assert values_of(_duck()) == GOLDEN.read_text(encoding="utf-8")
+
+
+def _same_reads() -> None:
+    assert reads() == READS.read_text(encoding="utf-8")
 
 
 def _refused(sql: str) -> None:
