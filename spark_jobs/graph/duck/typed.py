@@ -74,7 +74,7 @@ def number(text: str) -> Typed:
         kind = Kind("int") if -(2**31) <= value < 2**31 else Kind("bigint")
         if not -(2**63) <= value < 2**63:
             raise NotTranslatedError("a whole number beyond BIGINT")
-    elif re.fullmatch(r"-?\d*\.\d*", text) and re.search(r"\d", text):
+    elif re.fullmatch(r"-?\d*\.\d*", text):
         whole, _, behind = text.lstrip("-").partition(".")
         digits = len(whole.lstrip("0")) + len(behind)
         if digits > MOST_DIGITS:

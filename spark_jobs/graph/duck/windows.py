@@ -46,7 +46,7 @@ def _function(node: exp.Window, typed: Translate, over: str) -> Typed:
         value = typed(function.this)
         offset = function.args.get("offset")
         step = "1" if offset is None else _written(offset)
-        if function.args.get("default") is not None or not step.isdigit():
+        if not step.isdigit():
             raise NotTranslatedError(to_sql(function))
         return Typed(f"{_NEIGHBOURS[kind]}({value.sql}, {step}) {over}", value.kind)
     if kind in AGGREGATES and not isinstance(function, exp.Avg):
@@ -102,8 +102,6 @@ def _frame(node: exp.Window) -> str:
     words = []
     for side in ("start", "end"):
         bound, direction = spec.args.get(side), spec.args.get(f"{side}_side") or ""
-        if bound is None and side == "end":
-            bound = "CURRENT ROW"
         text = bound if isinstance(bound, str) else _written(bound)
         if not (text in _BOUNDS or (text.isdigit() and spec.args.get("kind") == "ROWS")):
             raise NotTranslatedError(to_sql(node))
