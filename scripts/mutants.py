@@ -51,6 +51,7 @@ UNIT_TESTS = tuple(
         "described",
         "obstacle_place",
         "whole_view",
+        "duck_numbers",
     )
 )
 # Imported before forking, because it is slow and contains no mutant.

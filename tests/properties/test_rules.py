@@ -534,6 +534,10 @@ RULES: dict[str, tuple[MaintenanceStrategy, str]] = {
             "FROM silver.a AS a GROUP BY a.k"
         ),
     ),
+    "largest value of a left join by a column of its right side": (
+        GROUPS,
+        f"SELECT b.x, MAX(a.y) AS most FROM {_JOINED.format('LEFT JOIN')} GROUP BY b.x",
+    ),
     "groups by the largest value of other groups": (
         GROUPS,
         (

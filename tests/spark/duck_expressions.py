@@ -330,6 +330,7 @@ REFUSED = (
     "SELECT AVG(i) OVER () AS v FROM edges",
     "SELECT LAG(i, 1 + 1) OVER (ORDER BY i) AS v FROM edges",
     "SELECT LAG(i, -1) OVER (ORDER BY i) AS v FROM edges",
+    "SELECT LAG(i, 1, 0) OVER (ORDER BY i) AS v FROM edges",
     "SELECT SUM(i) OVER (ORDER BY i ROWS 1 + 1 PRECEDING) AS v FROM edges",
     "SELECT HOUR(TO_DATE(at)) AS v FROM edges",
     "SELECT DATEDIFF(DAY, at, TIMESTAMP'2024-03-01 01:00:00') AS v FROM edges",

@@ -414,6 +414,8 @@ def test_the_next_join_is_one_that_a_condition_ties() -> None:
     assert next_tied([("b",), ("c",)], {"a"}, conditions) == 1
     assert next_tied([("b",), ("c",)], {"d"}, conditions) == 0
     assert next_tied([("b",), ("c",)], {"x"}, conditions) == 0
+    # A condition on an input alone ties it to nothing.
+    assert next_tied([("b",), ("c",)], {"a"}, [parse("b > 1"), parse("a = c")]) == 1
 
 
 def test_aggregate_state_is_described_in_terms_of_sql() -> None:
