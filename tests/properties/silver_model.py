@@ -14,8 +14,8 @@ from dataclasses import dataclass
 KEPT = "__debezium_unavailable_value"
 # The SELECT filters rows with this status.
 HIDDEN = "hidden"
-# The transaction that may be open while the snapshot after the transaction before it is taken.
-OPEN = 2
+# The transaction that may be open while snapshots are taken after those before it.
+OPEN = 3
 Values = tuple[str, str | None]
 
 
@@ -29,7 +29,7 @@ class Change:
         number: the change's position in its transaction.
         at: commit time in seconds; clocks can step back.
         body: a large value; KEPT if the update did not change it.
-        open_since: the snapshot during which its transaction was open, the first after it.
+        open_since: the first snapshot during which its transaction was open.
     """
 
     key: int | None
@@ -94,24 +94,29 @@ class Database:
             rng: draws it.
             key: the key.
             large: whether updates may leave the large value alone.
-            opened: whether it begins with a snapshot, and a transaction that was open meanwhile.
+            opened: whether it begins with a transaction that was open during a snapshot, or during
+                two: the connector was killed in the first.
         """
         cuts = {cut.transaction for cut in self.truncations}
         chosen = set(rng.sample(range(1, len(self.times) + 1), rng.randint(2, 8)))
         found: list[Change] = []
         current: Values | None = None
-        if opened:
+        since = rng.choice((OPEN - 2, OPEN - 1)) if opened else None
+        if since is not None:
             # Often nothing comes after it.
             later = sorted(one for one in chosen if one > OPEN)
             chosen = {OPEN, *later[: rng.choice((0, 0, 1, 9))]}
             current = (rng.choice(("a", HIDDEN)), "x")
-            found.append(Change(key, "r", OPEN - 1, 8, self.times[0], *current))
+            found += [
+                Change(key, "r", one, 8, self.times[one - 1], *current)
+                for one in range(since, OPEN)
+            ]
         for transaction in sorted(chosen | cuts):
             at, drawn = self.times[transaction - 1], rng.choice((1, 1, 1, 2, 3))
             for number in range(drawn if transaction in chosen else 0):
                 operation, values, told = _step(rng, current, large=large)
-                since = OPEN - 1 if opened and transaction == OPEN else None
-                found.append(Change(key, operation, transaction, number, at, *told, since))
+                began = since if transaction == OPEN else None
+                found.append(Change(key, operation, transaction, number, at, *told, began))
                 current = values
             if transaction in cuts:
                 current = None

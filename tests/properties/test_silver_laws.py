@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
 
 from spark_jobs.definitions.vocabulary import SourceFormat
 from spark_jobs.graph.manifest import ApplyMode, SilverEntry, SourceEntry
@@ -77,6 +78,16 @@ def repeated(rng: random.Random, history: Told) -> Batches:
     return found
 
 
+def sent_again(rng: random.Random, history: Told) -> Batches:
+    """As Debezium repeats: after a snapshot it sends nothing again that came before it."""
+    found = in_order(rng, history)
+    for at in range(BATCHES):
+        before = [change for batch in found[: at + 1] for change in batch]
+        since = max((nr for nr, one in enumerate(before) if one.operation == "r"), default=0)
+        found[at] = [*found[at], *rng.choices(before[since:], k=min(len(before) - since, 5))]
+    return found
+
+
 def last_first(rng: random.Random, history: Told) -> Batches:
     """The row is gone before anything that it was arrives."""
     end = history[-1]
@@ -92,7 +103,7 @@ LAWS: dict[str, tuple[Callable[[random.Random, Told], Batches], bool]] = {
     "duplication": (repeated, True),
     "order": (in_any_order, False),
     "no resurrection": (last_first, False),
-    OPEN_TRANSACTION: (repeated, True),
+    OPEN_TRANSACTION: (sent_again, True),
 }
 
 
@@ -142,7 +153,11 @@ class World:
         found, first = [], 0
         for batch in self.batches:
             records = [change.record() for change in batch]
-            found.append(bronze(spark, records, first=first).localCheckpoint())
+            told = bronze(spark, records, first=first)
+            # Each key has its own snapshots, and in a partition a snapshot comes at one time.
+            key = sf.get_json_object(sf.col("key").cast("string"), "$.id")
+            partition = sf.coalesce(key.cast("int"), sf.lit(0))
+            found.append(told.withColumn("partition", partition).localCheckpoint())
             first += len(records)
         return found
 

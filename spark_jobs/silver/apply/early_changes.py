@@ -5,6 +5,9 @@ transaction was open while the snapshot was taken, its changes have lower positi
 snapshot, which did not see them. A snapshot's row at a lower offset of the same partition shows
 this. Such a change gets the position right after the snapshot's instead, which is the first that
 readers get and does not show it, followed by the sum of the snapshot's position and its own.
+
+A transaction may have been open during several snapshots, if a connector was killed in the first.
+Debezium streams from the last one, so none of them saw its changes.
 """
 
 from __future__ import annotations
@@ -55,12 +58,12 @@ def behind_snapshots(rows: DataFrame, held: Iterable[DataFrame] = ()) -> DataFra
     # A malformed record may have a negative position.
     early = rows.where(sf.col(EARLY) & position.try_cast("bigint").isNotNull())
     early = early.select(*COORDINATES, position.alias("__own"))
-    # The snapshot during which the transaction was open is the first beyond its changes.
+    # Of several snapshots the transaction was open during the last, too. See ADR 69.
     moved = (
         early.join(snapshots, _PARTITION)
         .where((sf.col(_SINCE) <= sf.col(_OFFSET)) & (sf.col(_SEEN) > sf.col("__own")))
         .groupBy(*COORDINATES)
-        .agg(sf.min(_SEEN).alias(_SEEN))
+        .agg(sf.max(_SEEN).alias(_SEEN))
     )
     joined = rows.join(sf.broadcast(moved), list(COORDINATES), "left")
     changed = {SEQUENCE: _moved(sf.col(SEQUENCE))}

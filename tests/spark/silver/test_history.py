@@ -147,10 +147,10 @@ def test_a_transaction_that_was_open_during_the_snapshot_comes_after_it(
     held = [(row[0], row[1]) for row in orders.rows() if row[-1] is None or entry is ORDERS]
     assert held == [(1, "shipped"), (2, "again"), (3, "packed")]
     before = orders.rows(), orders.version
-    # The connector sends them again, after another snapshot, and then what came later.
+    # The connector sends them again, and then what came later.
     assert orders.take(*opened)["duplicate"] == len(opened) - (2 if entry is ORDERS else 0)
     assert (orders.rows(), orders.version) == before
-    orders.take(change("r", 9, 500), *opened, change("u", 1, 130, commit=120, status="done"))
+    orders.take(*opened, change("u", 1, 130, commit=120, status="done"), change("r", 9, 500))
     assert [row[1] for row in orders.rows() if row[0] == 1][-1 if entry is ORDERS else 0] == "done"
     # The same in one batch.
     again = Table(spark, tmp_path / "again", entry)
@@ -190,6 +190,39 @@ def test_small_batches_behind_a_truncation_need_no_spark(
     assert orders.take(behind, change("u", 3, 310, status="paid"))["applied"] == 1
     assert orders.take(late) == {"superseded": 1}
     assert [row[:2] for row in orders.rows()] == [(3, "paid")]
+
+
+@pytest.mark.parametrize("entry", [ORDERS, HISTORY], ids=["current rows", "SCD type 2"])
+def test_a_transaction_that_was_open_during_two_snapshots_comes_after_both(
+    spark: SparkSession, tmp_path: Path, entry: SilverEntry
+) -> None:
+    # The connector is killed in the first snapshot: it has read the rows of some keys only.
+    first = [change("r", key, 100, status="placed") for key in (1, 2)]
+    second = [change("r", key, 200, status="placed") for key in (1, 2, 3)]
+    opened = [
+        change("u", 1, 80, first=True, at=301, status="paid"),
+        change("d", 2, 85, first=True, at=301),
+        change("u", 3, 150, first=True, at=301, status="packed"),
+        change("c", 4, 250, first=True, at=301, status="placed"),
+    ]
+    told = [(1, "paid"), (3, "packed"), (4, "placed")]
+
+    def held(orders: Table) -> list[tuple[Any, ...]]:
+        return [row[:2] for row in orders.rows() if row[-1] is None or entry is ORDERS]
+
+    orders = Table(spark, tmp_path, entry)
+    for batch in (first, second, opened):
+        orders.take(*batch)
+    assert held(orders) == told
+    before = orders.rows(), orders.version
+    assert "applied" not in orders.take(*opened) or entry is ORDERS
+    assert (orders.rows(), orders.version) == before
+    # The same in one batch, then the next transaction.
+    again = Table(spark, tmp_path / "again", entry)
+    again.take(*first, *second, *opened)
+    assert again.rows() == before[0]
+    again.take(change("u", 1, 290, commit=300, at=310, status="done"))
+    assert held(again) == [(1, "done"), *told[1:]]
 
 
 @pytest.mark.parametrize("entry", [ORDERS, HISTORY], ids=["current rows", "SCD type 2"])
