@@ -14,6 +14,7 @@ from spark_jobs.graph.dialect import dialect, to_sql
 from spark_jobs.graph.functions import aggregates
 from spark_jobs.graph.inference import common_type, spark_type
 from spark_jobs.graph.manifest import Column
+from spark_jobs.graph.spark_groups import suit_groups
 
 
 def canonical_query(tree: exp.Query, resolved: exp.Query) -> exp.Query:
@@ -23,9 +24,12 @@ def canonical_query(tree: exp.Query, resolved: exp.Query) -> exp.Query:
         expand_order_by_all(order)
     for select in query.find_all(exp.Select):
         expand_group_by_all(select)
+    suit_groups(query)
     for one, written in zip(query.selects, tree.selects, strict=True):
         if isinstance(one, exp.Alias):
             one.set("alias", exp.to_identifier(written.output_name))
+        elif isinstance(one, exp.Column) and one.name == written.output_name.lower():
+            one.this.set("this", written.output_name)
     return query
 
 

@@ -9,7 +9,13 @@ from sqlglot import exp
 
 from spark_jobs.errors import LakehouseError
 from spark_jobs.graph.errors import UnknownColumnError
-from spark_jobs.graph.functions import called_name
+from spark_jobs.graph.functions import (
+    aggregates,
+    bare_columns,
+    called_name,
+    is_aggregate,
+    window_of,
+)
 from spark_jobs.graph.parsing import SqlText
 from spark_jobs.graph.semantic_errors import MisplacedAggregateError, WindowError
 from spark_jobs.graph.shown import shown
@@ -28,25 +34,90 @@ def check_clauses(tree: exp.Query, source: SqlText, subject: str) -> Iterator[La
     """
     for select in tree.find_all(exp.Select):
         yield from _without_sets(select, source, subject)
+        yield from _hidden_by_outputs(select, source, subject)
+        yield from _beside_aggregates(select, source, subject)
         yield from _without_window(select, source, subject)
+        yield from _aggregate_in_qualify(select, source, subject)
         if select.args.get("distinct"):
             yield from _unordered(select, source, subject)
+
+
+def has_sets(select: exp.Select) -> bool:
+    """Whether a SELECT groups by ROLLUP, CUBE or GROUPING SETS."""
+    group = select.args.get("group")
+    return group is not None and group.find(*_SETS) is not None
+
+
+def grouping_calls(part: exp.Expr, select: exp.Select) -> Iterator[exp.Func]:
+    """The calls of GROUPING and GROUPING_ID in a part of a SELECT, without its subqueries."""
+    for call in part.find_all(exp.Func):
+        if called_name(call) in _GROUPING and call.parent_select is select:
+            yield call
 
 
 def _without_sets(
     select: exp.Select, source: SqlText, subject: str
 ) -> Iterator[MisplacedAggregateError]:
-    group = select.args.get("group")
-    if group is not None and group.find(*_SETS) is not None:
+    for call in grouping_calls(select, select) if not has_sets(select) else ():
+        yield MisplacedAggregateError(
+            subject,
+            shown(call),
+            "a query without ROLLUP, CUBE or GROUPING SETS",
+            hint="Remove it, or write GROUP BY ROLLUP (…) for totals of the groups as well.",
+            location=source.of(call),
+        )
+
+
+def _hidden_by_outputs(
+    select: exp.Select, source: SqlText, subject: str
+) -> Iterator[MisplacedAggregateError]:
+    """GROUPING behind the SELECT list, where Spark does not find what is grouped by."""
+    outputs = select.expressions
+    if any(one.is_star for one in outputs) or not has_sets(select):
         return
-    for call in select.find_all(exp.Func):
-        if called_name(call) in _GROUPING and call.parent_select is select:
-            yield MisplacedAggregateError(
+    bare = {one.name.lower() for one in outputs if isinstance(one, exp.Column)}
+    aliases = [one for one in outputs if isinstance(one, exp.Alias)]
+    renamed = {one.this.name.lower() for one in aliases if isinstance(one.this, exp.Column)}
+    names = {one.alias.lower() for one in aliases}
+    for word, key in (("HAVING", "having"), ("ORDER BY", "order"), ("QUALIFY", "qualify")):
+        part = select.args.get(key)
+        for call in grouping_calls(part, select) if part is not None else ():
+            for value in (one.unnest() for one in call.iter_expressions()):
+                name = value.name.lower()
+                hidden = renamed if value.args.get("table") or key == "qualify" else renamed | names
+                found = name in bare or (key != "having" and name not in hidden)
+                if not isinstance(value, exp.Column) or not found:
+                    yield MisplacedAggregateError(
+                        subject,
+                        shown(call),
+                        f"{word} unless SELECT returns its column under its own name",
+                        hint="Add it to the SELECT list AS a name, and use this name.",
+                        location=source.of(call),
+                    )
+                    break
+
+
+def _beside_aggregates(
+    select: exp.Select, source: SqlText, subject: str
+) -> Iterator[UnknownColumnError]:
+    """Columns that HAVING uses beside an aggregate: over sets of groups, Spark finds outputs."""
+    having = select.args.get("having")
+    stars = any(one.is_star for one in select.expressions)
+    if having is None or stars or not has_sets(select) or not aggregates(having.this):
+        return
+    # It might be a column of the query around.
+    if select.find_ancestor(exp.Exists, exp.In, exp.Where, exp.Having, exp.Qualify, exp.Select):
+        return
+    names = {one.output_name.lower() for one in select.expressions}
+    bare = {one.name.lower() for one in select.expressions if isinstance(one, exp.Column)}
+    for column in bare_columns(having.this):
+        if column.parts[0].name.lower() not in names and column.name.lower() not in bare:
+            yield UnknownColumnError(
                 subject,
-                shown(call),
-                "a query without ROLLUP, CUBE or GROUPING SETS",
-                hint="Remove it, or write GROUP BY ROLLUP (…) for totals of the groups as well.",
-                location=source.of(call),
+                ".".join(part.name for part in column.parts),
+                sorted(names),
+                table="HAVING beside an aggregate",
+                location=source.of(column),
             )
 
 
@@ -63,6 +134,22 @@ def _without_window(select: exp.Select, source: SqlText, subject: str) -> Iterat
             hint="Filter rows in WHERE, and groups in HAVING.",
             location=source.of(qualify),
         )
+
+
+def _aggregate_in_qualify(
+    select: exp.Select, source: SqlText, subject: str
+) -> Iterator[MisplacedAggregateError]:
+    qualify = select.args.get("qualify")
+    for call in qualify.find_all(exp.Func) if qualify is not None else ():
+        own = call.parent_select is select and window_of(call) is None
+        if own and is_aggregate(call) and called_name(call) not in _GROUPING:
+            yield MisplacedAggregateError(
+                subject,
+                shown(call),
+                "QUALIFY",
+                hint="Add it to the SELECT list AS a name, and use this name.",
+                location=source.of(call),
+            )
 
 
 def _unordered(select: exp.Select, source: SqlText, subject: str) -> Iterator[UnknownColumnError]:

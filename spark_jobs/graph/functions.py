@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -157,6 +158,21 @@ def window_of(call: exp.Expr) -> exp.Window | None:
         node = node.parent
     around = node.parent
     return around if isinstance(around, exp.Window) and node.arg_key == "this" else None
+
+
+def bare_columns(part: exp.Expr) -> Iterator[exp.Column]:
+    """Columns outside of aggregates and of subqueries."""
+
+    def prune(node: exp.Expr) -> bool:
+        called = isinstance(node, exp.Func) and is_aggregate(node) and window_of(node) is None
+        return called or isinstance(node, exp.Query)
+
+    for node in part.walk(prune=prune):
+        if isinstance(node, exp.Column) and node.find_ancestor(exp.Lambda) is None:
+            # FILTER encloses the aggregate in the tree.
+            around = node.find_ancestor(exp.Filter, exp.WithinGroup)
+            if around is None:
+                yield node
 
 
 def is_aggregate(node: exp.Func) -> bool:

@@ -14,8 +14,9 @@ from typing import Final
 
 from sqlglot import exp
 
+from spark_jobs.graph.clause_checks import grouping_calls
 from spark_jobs.graph.dialect import to_sql
-from spark_jobs.graph.functions import aggregates, called_name, is_aggregate, window_of
+from spark_jobs.graph.functions import aggregates, bare_columns, called_name
 from spark_jobs.graph.sql import relations_of
 
 _LISTS: Final = (exp.Group, exp.Tuple, exp.Rollup, exp.Cube, exp.GroupingSets)
@@ -52,14 +53,14 @@ def ungrouped_columns(select: exp.Select) -> Iterator[exp.Column]:
     parts += [] if order is None else order.expressions
     relations = {one.alias_or_name.lower() for one in relations_of(select)}
     grouped = set() if group is None else {_name(one) for one in group.find_all(exp.Column)}
-    groups = [] if group is None else _expressions(group)
+    groups = [] if group is None else grouping_expressions(group)
     known = not any(
         one.find(exp.Query) or any(_of(column) not in relations for column in _columns(one))
         for one in groups
     )
     seen: set[str] = set()
     for part in parts:
-        for column in _bare_columns(part):
+        for column in bare_columns(part):
             name = _name(column)
             if _of(column) not in relations or name in seen:
                 continue
@@ -68,26 +69,29 @@ def ungrouped_columns(select: exp.Select) -> Iterator[exp.Column]:
                 yield column
 
 
-def _expressions(group: exp.Expr) -> list[exp.Expr]:
+def ungrouped_marks(select: exp.Select) -> Iterator[exp.Func]:
+    """The calls of GROUPING and GROUPING_ID of a column that is none of the grouping expressions.
+
+    Args:
+        select: a query that ``resolve`` qualified without problems.
+    """
+    group = select.args.get("group")
+    if group is None:
+        return
+    names = {one.alias.lower() for one in select.expressions if isinstance(one, exp.Alias)}
+    names |= {one.name.lower() for one in grouping_expressions(group)}
+    for part in select.expressions:
+        for call in grouping_calls(part, select):
+            values = [one.unnest() for one in call.iter_expressions()]
+            if any(isinstance(one, exp.Column) and one.name.lower() not in names for one in values):
+                yield call
+
+
+def grouping_expressions(group: exp.Expr) -> list[exp.Expr]:
     """The grouping expressions, also those within ROLLUP, CUBE and GROUPING SETS."""
     if isinstance(group, _LISTS):
-        return [one for inner in group.iter_expressions() for one in _expressions(inner)]
+        return [one for inner in group.iter_expressions() for one in grouping_expressions(inner)]
     return [_bare(group)]
-
-
-def _bare_columns(part: exp.Expr) -> Iterator[exp.Column]:
-    """Columns outside of aggregates and of subqueries."""
-
-    def prune(node: exp.Expr) -> bool:
-        called = isinstance(node, exp.Func) and is_aggregate(node) and window_of(node) is None
-        return called or isinstance(node, exp.Query)
-
-    for node in part.walk(prune=prune):
-        if isinstance(node, exp.Column) and node.find_ancestor(exp.Lambda) is None:
-            # FILTER encloses the aggregate in the tree.
-            around = node.find_ancestor(exp.Filter, exp.WithinGroup)
-            if around is None:
-                yield node
 
 
 def _is_grouped(column: exp.Column, part: exp.Expr, groups: list[exp.Expr]) -> bool:

@@ -13,7 +13,7 @@ from typing_extensions import TypeIs
 from spark_jobs.errors import LakehouseError
 from spark_jobs.graph.field_checks import check_fields
 from spark_jobs.graph.functions import is_aggregate, window_of
-from spark_jobs.graph.group_checks import ungrouped_columns
+from spark_jobs.graph.group_checks import ungrouped_columns, ungrouped_marks
 from spark_jobs.graph.order_checks import check_order
 from spark_jobs.graph.parsing import SqlText
 from spark_jobs.graph.semantic_errors import (
@@ -164,8 +164,16 @@ def _own(node: exp.Expr, select: exp.Select) -> bool:
 
 
 def _ungrouped(select: exp.Select, source: SqlText, subject: str) -> Iterator[LakehouseError]:
-    """Columns next to aggregates that GROUP BY does not contain."""
+    """Columns next to aggregates, and those of GROUPING, that GROUP BY does not contain."""
     grouped = select.args.get("group") is not None
     for column in ungrouped_columns(select):
         place = source.of(column)
         yield UngroupedColumnError(subject, column.name, grouped=grouped, location=place)
+    for call in ungrouped_marks(select):
+        yield MisplacedAggregateError(
+            subject,
+            shown(call),
+            "a query that does not group by its column",
+            hint="Give it what GROUP BY has, as it is written there.",
+            location=source.of(call),
+        )

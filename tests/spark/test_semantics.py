@@ -8,7 +8,15 @@ import pytest
 from pyspark.errors import AnalysisException, ArithmeticException
 from pyspark.sql import SparkSession
 
+from spark_jobs.graph.canonical import canonical_query
+from spark_jobs.graph.dialect import to_sql
+from spark_jobs.graph.parsing import SqlText, parse_select
+from spark_jobs.graph.resolve import resolve
+from spark_jobs.names import TableName
 from tests.unit.graph.semantic_cases import COLUMNS, REFUSED, TAKEN
+
+# A star, which a view may not have, and a generator whose columns only Spark names.
+NOT_CANONICAL = {"fields of a struct", "generator without a name"}
 
 
 @pytest.fixture(scope="module")
@@ -35,3 +43,12 @@ def test_spark_refuses_what_the_compiler_refuses(analyzed: SparkSession, case: s
 @pytest.mark.parametrize("case", TAKEN)
 def test_spark_accepts_what_the_compiler_accepts(analyzed: SparkSession, case: str):
     assert analyzed.sql(on_views(TAKEN[case])).schema
+
+
+@pytest.mark.parametrize("case", sorted(TAKEN.keys() - NOT_CANONICAL))
+def test_spark_accepts_the_canonical_form(analyzed: SparkSession, case: str):
+    tables = {TableName.parse(f"silver.{name}"): columns for name, columns in COLUMNS.items()}
+    text = SqlText("view.sql", TAKEN[case])
+    tree = parse_select(text)
+    query = canonical_query(tree, resolve(tree, tables, text, "view").tree)
+    assert analyzed.sql(on_views(to_sql(query))).schema

@@ -1,0 +1,124 @@
+"""SELECTs with GROUPING, and QUALIFY over groups: what Spark refuses, and relatives."""
+
+from __future__ import annotations
+
+_ORDERS = "FROM silver.orders AS o"
+_ROLLUP = "GROUP BY ROLLUP (o.day, o.customer)"
+REFUSED = {
+    "GROUPING of another column": (
+        f"SELECT o.day, GROUPING(o.amount) AS g {_ORDERS} {_ROLLUP}",
+        "MISPLACED_AGGREGATE",
+        "1:15",
+    ),
+    "GROUPING_ID of a column in a grouped sum": (
+        f"SELECT GROUPING_ID(o.order_id) AS g {_ORDERS} GROUP BY ROLLUP (o.order_id + 1)",
+        "MISPLACED_AGGREGATE",
+        "1:8",
+    ),
+    "GROUPING in HAVING of a column that is not returned": (
+        f"SELECT COUNT(*) AS n {_ORDERS} {_ROLLUP}\nHAVING GROUPING(o.day) = 0",
+        "MISPLACED_AGGREGATE",
+        "2:8",
+    ),
+    "GROUPING in HAVING of a column with another name": (
+        f"SELECT o.day AS d, GROUPING(o.day) AS g {_ORDERS} {_ROLLUP}\nHAVING GROUPING(o.day) = 0",
+        "MISPLACED_AGGREGATE",
+        "2:8",
+    ),
+    "GROUPING in HAVING of a column AS its own name": (
+        f"SELECT o.day AS day {_ORDERS} {_ROLLUP}\nHAVING GROUPING(o.day) = 0",
+        "MISPLACED_AGGREGATE",
+        "2:8",
+    ),
+    "GROUPING in HAVING of an expression": (
+        (
+            f"SELECT UPPER(o.customer) AS c {_ORDERS} GROUP BY ROLLUP (UPPER(o.customer))\n"
+            "HAVING GROUPING(UPPER(o.customer)) = 0"
+        ),
+        "MISPLACED_AGGREGATE",
+        "2:8",
+    ),
+    "a column beside an aggregate in HAVING of sets": (
+        f"SELECT o.day AS day, 1 AS n {_ORDERS} {_ROLLUP}\nHAVING COUNT(*) > 1 AND o.day IS NULL",
+        "UNKNOWN_COLUMN",
+        "2:25",
+    ),
+    "the order of GROUPING of a column with another name": (
+        f"SELECT o.day AS d {_ORDERS} {_ROLLUP}\nORDER BY GROUPING(o.day)",
+        "MISPLACED_AGGREGATE",
+        "2:10",
+    ),
+    "the order of GROUPING_ID of an output": (
+        (f"SELECT UPPER(o.customer) AS c {_ORDERS} GROUP BY ROLLUP (c)\nORDER BY GROUPING_ID(c)"),
+        "MISPLACED_AGGREGATE",
+        "2:10",
+    ),
+    "GROUPING in QUALIFY of a column with another name": (
+        (
+            f"SELECT o.day AS d, RANK() OVER (ORDER BY o.day) AS r {_ORDERS} {_ROLLUP}\n"
+            "QUALIFY GROUPING(o.day) = 0"
+        ),
+        "MISPLACED_AGGREGATE",
+        "2:9",
+    ),
+    "an aggregate in QUALIFY": (
+        (
+            f"SELECT o.day, RANK() OVER (ORDER BY o.day) AS r {_ORDERS} GROUP BY o.day\n"
+            "QUALIFY COUNT(*) > 1"
+        ),
+        "MISPLACED_AGGREGATE",
+        "2:9",
+    ),
+    "an aggregate within a window of QUALIFY": (
+        (
+            f"SELECT o.day, COUNT(*) AS n {_ORDERS} GROUP BY o.day\n"
+            "QUALIFY RANK() OVER (ORDER BY COUNT(*)) < 3"
+        ),
+        "MISPLACED_AGGREGATE",
+        "2:31",
+    ),
+}
+TAKEN = {
+    "GROUPING in HAVING of outputs": (
+        f"SELECT o.day, customer, COUNT(*) AS n {_ORDERS} {_ROLLUP} "
+        "HAVING GROUPING(day) = 0 AND GROUPING_ID(o.day, o.customer) < 2 AND COUNT(*) > 1"
+    ),
+    "an output with GROUPING in HAVING": (
+        f"SELECT o.day AS d, GROUPING(o.day) + GROUPING(customer) AS g, SUM(o.amount) AS s "
+        f"{_ORDERS} {_ROLLUP} HAVING g = 1 AND s > 2 AND d IS NULL"
+    ),
+    "outputs beside an aggregate in HAVING of sets": (
+        f"SELECT day, UPPER(customer) AS c, SUM(amount) AS s {_ORDERS} "
+        "GROUP BY CUBE (day, UPPER(customer)) HAVING s > 2 AND day IS NOT NULL AND c > 'a'"
+    ),
+    "the order of GROUPING": (
+        f"SELECT day, GROUPING(o.customer) AS g, COUNT(*) AS n {_ORDERS} {_ROLLUP} "
+        "ORDER BY GROUPING(day), GROUPING(o.customer), g, n, day"
+    ),
+    "the order of GROUPING of a column that is not returned": (
+        f"SELECT COUNT(*) AS n {_ORDERS} {_ROLLUP} ORDER BY GROUPING(day)"
+    ),
+    "GROUPING in QUALIFY of outputs": (
+        f"SELECT day, RANK() OVER (PARTITION BY GROUPING(day) ORDER BY day) AS r {_ORDERS} "
+        f"{_ROLLUP} QUALIFY GROUPING(day) = 0"
+    ),
+    "an output with GROUPING in QUALIFY": (
+        f"SELECT day AS d, GROUPING(day) AS g, RANK() OVER (ORDER BY MAX(amount)) AS r {_ORDERS} "
+        f"{_ROLLUP} QUALIFY g = 0 AND r < 3"
+    ),
+    "the first groups of an aggregate": (
+        "SELECT o.day, SUM(o.amount) AS total, ROW_NUMBER() OVER (ORDER BY SUM(o.amount) DESC) "
+        f"AS place {_ORDERS} GROUP BY o.day QUALIFY place <= 3 AND total > 1"
+    ),
+    "the first groups of an output": (
+        f"SELECT o.day, SUM(o.amount) + 1 AS total {_ORDERS} GROUP BY o.day "
+        "QUALIFY RANK() OVER (ORDER BY total DESC) <= 3"
+    ),
+    "days before grouped days": (
+        f"SELECT DATE_SUB(o.day, 1) AS d, MAX(o.day - 1) AS m {_ORDERS} GROUP BY o.day - 1 "
+        "HAVING DATE_SUB(o.day, 1) > DATE '2026-01-01' ORDER BY o.day - 1"
+    ),
+    "grouped days before days": (
+        f"SELECT YEAR(day - 2) AS y {_ORDERS} GROUP BY ROLLUP (DATE_SUB(day, 2))"
+    ),
+}
