@@ -32,7 +32,7 @@ from spark_jobs.graph.parsing import SqlText
 from spark_jobs.graph.place_checks import with_bare_positions, wrong_position
 from spark_jobs.graph.renamed_columns import with_renaming_apart, wrong_names
 from spark_jobs.graph.semantics import check_semantics
-from spark_jobs.graph.sql import relations_of
+from spark_jobs.graph.sql import SPARK_CATALOG, relations_of
 from spark_jobs.graph.struct_stars import with_fields, with_named_fields
 from spark_jobs.names import TableName
 
@@ -125,14 +125,19 @@ def _prepared(tree: exp.Query) -> exp.Query:
 
 
 def _drop_layers(tree: exp.Query) -> None:
-    """Write ``t.place.at.x`` for ``silver.t.place.at.x``, whose table sqlglot does not find."""
+    """Write ``t.place.at.x`` for ``silver.t.place.at.x``, whose table sqlglot does not find.
+
+    And ``silver.t.a`` for ``spark_catalog.silver.t.a``.
+    """
     tables = {
         (one.db.lower(), one.name.lower())
         for one in tree.find_all(exp.Table)
         if one.db and not one.alias
     }
     for column in tree.find_all(exp.Column):
-        if column.catalog and (column.catalog.lower(), column.db.lower()) in tables:
+        names = [part.name.lower() for part in column.parts]
+        of_spark = names[0] == SPARK_CATALOG and tuple(names[1:3]) in tables
+        if column.catalog and (of_spark or tuple(names[:2]) in tables):
             column.set("catalog", None)
 
 

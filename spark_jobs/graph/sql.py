@@ -25,6 +25,8 @@ _LAYERS = frozenset(Layer)
 _SAMPLE = re.compile(
     r"\s+TABLESAMPLE\s*\((?:[^()]|\([^()]*\))*\)(?:\s*REPEATABLE\s*\([^()]*\))?", re.IGNORECASE
 )
+# The name of the catalog with all tables.
+SPARK_CATALOG = "spark_catalog"
 # Replaces masked text.
 MASK = "***"
 
@@ -126,11 +128,15 @@ def _span(node: exp.Table) -> tuple[int, int]:
 def _layer_qualifiers(
     tree: exp.Expr, relations: Mapping[str, exp.Expr | str]
 ) -> Iterator[tuple[int, int]]:
-    """The ``layer.`` in columns written as ``layer.table.column``, with or without fields."""
+    """The ``layer.`` in columns written as ``layer.table.column``, with or without fields.
+
+    With the catalog, if that is written too.
+    """
     for column in tree.find_all(exp.Column):
         names = column.parts
-        if len(names) > 2 and f"{names[0].name}.{names[1].name}".lower() in relations:
-            yield names[0].meta["start"], names[1].meta["start"]
+        own = names[1:] if names[0].name.lower() == SPARK_CATALOG else names
+        if len(own) > 2 and f"{own[0].name}.{own[1].name}".lower() in relations:
+            yield names[0].meta["start"], own[1].meta["start"]
 
 
 def masked_relation(

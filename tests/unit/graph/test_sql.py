@@ -22,6 +22,10 @@ ORDERS = {"silver.orders": "pinned"}
             "SELECT orders.a.b, orders.a.b.c.d, orders.* FROM pinned AS orders",
         ),
         (
+            "SELECT Spark_catalog.silver.orders.a, spark_catalog.silver.orders.b.c FROM silver.orders",
+            "SELECT orders.a, orders.b.c FROM pinned AS orders",
+        ),
+        (
             "SELECT silver.orders FROM silver.orders AS silver",
             "SELECT silver.orders FROM pinned AS silver",
         ),

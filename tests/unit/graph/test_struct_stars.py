@@ -25,6 +25,11 @@ from tests.unit.graph.semantic_cases import SCHEMAS
             "silver.shops",
             "shops.place.at.x AS x, shops.place.city AS city",
         ),
+        (
+            "spark_catalog.silver.shops.shop, Spark_Catalog.silver.shops.place.at.x",
+            "silver.shops",
+            "shops.shop AS shop, shops.place.at.x AS x",
+        ),
         ("place.* EXCEPT (AT)", "silver.shops AS s", "s.place.city AS city"),
         (
             "place.*",
