@@ -13,6 +13,7 @@ from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect, DialectType
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ErrorLevel
+from sqlglot.generators.hive import HiveGenerator
 from sqlglot.generators.spark import SparkGenerator
 from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokenizer_core import Token, TokenType
@@ -56,6 +57,10 @@ _COMPARISONS: dict[TokenType, type[exp.Binary]] = {
     **SparkParser.EQUALITY,
     **SparkParser.COMPARISON,
 }
+# Types of which Hive's generator writes some otherwise than sqlglot's own.
+_AS_IN_HIVE = frozenset(
+    {*exp.DataType.TEXT_TYPES, *exp.DataType.TEMPORAL_TYPES, exp.DType.FLOAT},
+)
 # Of literals that are integers.
 _SUFFIXES = frozenset({"L", "S", "Y"})
 
@@ -277,6 +282,13 @@ class _Writer(SparkGenerator):
         if not expression.quoted and not _WORD.fullmatch(expression.name):
             expression = exp.to_identifier(expression.name, quoted=True)
         return str(super().identifier_sql(expression))
+
+    def datatype_sql(self, expression: exp.DataType) -> str:
+        """Hive's generator parses a text for each type, to see whether it is a FLOAT."""
+        plain = expression.this is exp.DType.TEXT and not expression.expressions
+        if expression.this in _AS_IN_HIVE and not plain:
+            return str(super().datatype_sql(expression))
+        return str(super(HiveGenerator, self).datatype_sql(expression))
 
     def cast_sql(self, expression: exp.Cast, safe_prefix: str | None = None) -> str:
         if expression.args.get("suffix"):

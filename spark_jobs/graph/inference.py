@@ -158,11 +158,13 @@ def _literal(self: TypeAnnotator, node: Any) -> Any:
     if node.is_string or "e" in node.name.lower():
         return Spark.EXPRESSION_METADATA[exp.Literal]["annotator"](self, node)
     digits = len(whole.lstrip("0")) + len(behind)
-    kind: Any = _decimal(max(digits, 1), len(behind))
+    kind: Any
     if not point and int(whole) < _FIRST_BIGINT:
         kind = exp.DType.INT
     elif not point and int(whole) < _FIRST_DECIMAL:
         kind = exp.DType.BIGINT
+    else:
+        kind = _decimal(max(digits, 1), len(behind))
     self._set_type(node, kind)
     return node
 

@@ -75,10 +75,12 @@ def expression_types(expressions: list[exp.Expr], columns: Types) -> list[str]:
     """The types of expressions over columns; "" if unknown."""
     reader = dialect()
     schema = MappingSchema(dialect=reader)
-    schema.add_table("t", {name: kind for name, kind in columns.items() if kind != EXACT})
+    schema.add_table(
+        exp.table_("t"), {name: kind for name, kind in columns.items() if kind != EXACT}
+    )
     query = exp.select(
         *(exp.alias_(one.copy(), f"e{index}") for index, one in enumerate(expressions))
-    ).from_("t")
+    ).from_(exp.table_("t"))
     for column in query.find_all(exp.Column):
         column.set("table", exp.to_identifier("t"))
     try:

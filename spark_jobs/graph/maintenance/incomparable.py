@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
 
 from sqlglot import exp
 
@@ -21,7 +22,7 @@ from spark_jobs.graph.maintenance.algebra import (
     Window,
     children,
 )
-from spark_jobs.graph.maintenance.column_types import column_types, expression_types
+from spark_jobs.graph.maintenance.column_types import Types, column_types, expression_types
 
 MAP, VARIANT = "map<", "variant"
 _OF_MAPS = frozenset([
@@ -46,7 +47,9 @@ def incomparable(
     Returns:
         its name in the tree, and how it is computed; None if there is none.
     """
-    return next((found for one in nodes for found in _columns(one, tables, word)), None)
+    # The columns of many operators are computed of the rows of one.
+    types = cache(lambda node: column_types(node, tables))
+    return next((found for one in nodes for found in _columns(one, types, word)), None)
 
 
 def netted(node: Node) -> Iterator[Node]:
@@ -89,12 +92,12 @@ def _below(node: Node) -> Iterator[Node]:
 
 
 def _columns(
-    node: Node, tables: Mapping[str, Mapping[str, str]], word: str
+    node: Node, types: Callable[[Node], Types], word: str
 ) -> Iterator[tuple[str, exp.Expr]]:
     """The columns of an operator that it, or one below it, computes as such a type."""
     for name in node.columns:
         found = _origin(node, name)
-        if found is not None and is_computed(found[1], column_types(found[0], tables), word):
+        if found is not None and is_computed(found[1], types(found[0]), word):
             yield name, found[1]
 
 

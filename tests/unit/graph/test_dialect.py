@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from sqlglot import exp
+from sqlglot.dialects.spark import Spark
 
 from spark_jobs.graph.dialect import parse, to_sql
 
@@ -96,3 +97,14 @@ def test_texts_are_joined_from_left_to_right_with_sums() -> None:
     (value,) = parse("SELECT a || b + c || d FROM t").selects
     (added,) = value.find_all(exp.Add)
     assert [to_sql(one) for one in (value.this, added.this)] == ["a || b + c", "a || b"]
+
+
+@pytest.mark.parametrize("sizes", [(), (5,), (40,), (5, 2)])
+def test_types_are_written_as_sqlglot_writes_them_for_spark(sizes: tuple[int, ...]) -> None:
+    parameters = [exp.DataTypeParam(this=exp.Literal.number(one)) for one in sizes]
+    for kind in exp.DType:
+        written = to_sql(exp.DataType(this=kind, expressions=parameters))
+        if kind is exp.DType.TIME:
+            assert written.split("(")[0] == "TIME"
+            continue
+        assert written == exp.DataType(this=kind, expressions=parameters).sql(dialect=Spark), kind
