@@ -64,8 +64,23 @@ class Engine:
 
     def create(self, name: str, query: exp.Expr) -> None:
         """Compute a query once and register its rows."""
-        self.connection.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS {self.text(query)}")
-        self._tables[name] = name
+        text = self.text(query)
+        # Its own last table may hold the rows of another name.
+        held = {table for other, table in self._tables.items() if other != name}
+        table = name
+        while table in held:
+            table += "_again"
+        self.connection.execute(f"CREATE OR REPLACE TEMP TABLE {table} AS {text}")
+        self._tables[name] = table
+
+    def also(self, name: str, known: str) -> None:
+        """Give the rows of a relation a second name, which keeps them."""
+        self._tables[name] = self._tables[known]
+
+    def types(self, name: str) -> dict[str, str]:
+        """The types of a relation's columns, as DuckDB has them."""
+        found = self.connection.execute(f"DESCRIBE {self._tables[name]}").fetchall()
+        return {str(row[0]): str(row[1]) for row in found}
 
     def text(self, query: exp.Expr) -> str:
         """A query in DuckDB's dialect over the tables as they are; generated once per tree."""

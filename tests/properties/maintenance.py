@@ -240,19 +240,21 @@ class Maintained:
 
     def _read(self, step: StateRead) -> None:
         name = step.state.table.replace(".", "_")
-        known = exp.select("*").from_(f"{name}_new")
-        self.engine.create(f"{name}_old", known if step.state.table in self.kept else step.content)
+        if step.state.table in self.kept:
+            self.engine.also(f"{name}_old", f"{name}_new")
+        else:
+            self.engine.create(f"{name}_old", step.content)
         self.kept.add(step.state.table)
 
     def _keep(self, step: StateUpdate) -> None:
         table = step.state.table
         name = table.replace(".", "_")
-        old = exp.select("*").from_(f"{name}_old")
         if step.update is None:
-            self.engine.create(f"{name}_new", old)
+            self.engine.also(f"{name}_new", f"{name}_old")
             return
         if table in self.in_parts and self.parts is not None and self.parts.random() < 0.7:
             assert step.change is not None
+            old = exp.select("*").from_(exp.table_(f"{name}_old"))
             self.engine.create(f"{name}_new", exp.union(old, step.change, distinct=False))
             return
         self.engine.create(f"{name}_new", step.update)
@@ -267,14 +269,13 @@ class Maintained:
             if state.table in self.kept and state.table not in self.in_parts:
                 whole = exp.select("*").from_(f"{name}_new")
                 self.engine.create(f"{name}_parts", parts_of(state, whole))
-                self.engine.create(f"{name}_new", exp.select("*").from_(f"{name}_parts"))
+                self.engine.also(f"{name}_new", f"{name}_parts")
                 self.in_parts[state.table] = self._part_types(f"{name}_new")
 
     def _part_types(self, name: str) -> Mapping[str, str]:
-        found = self.engine.connection.execute(f"DESCRIBE {name}").fetchall()
         return {
-            str(row[0]): str(row[1]) if str(row[1]).startswith("DECIMAL") else "bigint"
-            for row in found
+            column: kind if kind.startswith("DECIMAL") else "bigint"
+            for column, kind in self.engine.types(name).items()
         }
 
 

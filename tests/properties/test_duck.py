@@ -60,8 +60,10 @@ class AsRefreshed(Engine):
                 return
         except DuckError as error:
             self._no_result(error)
-        described = self.connection.execute(f"DESCRIBE {name}").fetchall()
-        self._give(name, {str(row[0]): _kind(str(row[1])) for row in described})
+        self._give(name, {column: _kind(kind) for column, kind in self.types(name).items()})
+
+    def also(self, name: str, known: str) -> None:
+        self.create(name, exp.select("*").from_(exp.table_(known)))
 
     def _translated(self, query: exp.Expr) -> Translated | None:
         self.tried += 1
