@@ -276,8 +276,9 @@ def load_settings(project_dir: Path | None = None, **overrides: Any) -> Settings
     try:
         # In the merged values, keys of a section from elsewhere hide a text in its place.
         for name in files:
-            for key, place in misplaced_values(read_nodes(chosen / name, name), name, of=Settings):
-                told[key], places[key] = SECTION, places.get(key, place)
+            nodes = read_nodes(chosen / name, name)
+            for section, place in misplaced_values(nodes, name, of=Settings):
+                told[section], places[section] = SECTION, places.get(section, place)
         settings = Settings(project_dir=chosen.resolve(), **overrides)
     except (SettingsFileError, UnreadableFileError) as error:
         raise ProblemsError([error]) from error
