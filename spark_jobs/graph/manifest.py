@@ -353,13 +353,12 @@ class Manifest(_Entry):
     """The compiled project."""
 
     format: Literal[1] = 1
-    # Name of the project directory.
-    project: str
+    project: str  # the name of its directory
     # The deployment that applied it; None if it was only compiled.
     deployment: str | None = None
     # A digest of the files and settings that it was compiled from; None: not as any files are.
     compiled_from: str | None = None
-    # The files of Avro schemas among them, as the sources name them: they may be anywhere.
+    # The files of Avro schemas among them, as sources name them.
     schema_files: tuple[str, ...] = ()
     sources: dict[str, SourceEntry] = Field(default_factory=dict)
     silver: dict[str, SilverEntry] = Field(default_factory=dict)

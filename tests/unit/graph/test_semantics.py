@@ -36,7 +36,7 @@ def test_a_table_in_one_pair_of_back_ticks_is_no_table():
     text = SqlText("view.sql", "SELECT o.a FROM `silver.orders` AS o")
     (found,) = check_tables(parse_select(text), [TableName(Layer.SILVER, "orders")], text, "view")
     assert found.condition == "QUOTED_TABLE"
-    assert "without back-ticks" in found.hint
+    assert "without backticks" in found.hint
 
 
 @pytest.mark.parametrize("call", ["SAFE_CAST(o.a AS INT)", "SAFE_DIVIDE(o.a, 2)", "ISNULL(o.a)"])
@@ -49,7 +49,7 @@ def test_a_function_of_another_engine_is_unknown(call: str):
 def test_a_computed_name_is_refused_with_its_remedy():
     (found,) = problems_of("SELECT IDENTIFIER('day') AS d FROM silver.orders AS o")
     assert found.condition == "UNKNOWN_FUNCTION"
-    assert "write the name" in found.hint
+    assert "Write the name" in found.hint
 
 
 def test_distinct_rows_are_ordered_by_outputs_as_spark_knows_no_relation_behind_an_alias():

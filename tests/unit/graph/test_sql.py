@@ -22,9 +22,8 @@ ORDERS = {"silver.orders": "pinned"}
             "SELECT orders.a.b, orders.a.b.c.d, orders.* FROM pinned AS orders",
         ),
         (
-            "SELECT Spark_catalog.silver.orders.a, spark_catalog.silver.orders.b.c "
-            "FROM silver.orders",
-            "SELECT orders.a, orders.b.c FROM pinned AS orders",
+            "SELECT Spark_catalog.silver.orders.a, spark_catalog.silver.orders.b FROM silver.orders",
+            "SELECT orders.a, orders.b FROM pinned AS orders",
         ),
         (
             "SELECT silver.orders FROM silver.orders AS silver",
