@@ -1,10 +1,11 @@
 """Changes of the first transaction after a snapshot, which sort after the snapshot's rows.
 
 Debezium knows no earlier transaction then, so these changes sort by their own log positions. If the
-transaction was open while the snapshot was taken, its changes have lower positions than the
-snapshot, which did not see them. A snapshot's row at a lower offset of the same partition shows
-this. Such a change gets the position right after the snapshot's instead, which is the first that
-readers get and does not show it, followed by the sum of the snapshot's position and its own.
+transaction was open while the snapshot was taken, its changes have the position of the snapshot or
+lower ones, and the snapshot did not see them. A snapshot's row at a lower offset of the same
+partition shows this. Such a change gets the position right after the snapshot's instead, which is
+the first that readers get and does not show it, followed by the sum of the snapshot's position and
+its own.
 
 A transaction may have been open during several snapshots, if a connector was killed in the first.
 Debezium streams from the last one, so none of them saw its changes.
@@ -61,7 +62,7 @@ def behind_snapshots(rows: DataFrame, held: Iterable[DataFrame] = ()) -> DataFra
     # Of several snapshots the transaction was open during the last, too. See ADR 69.
     moved = (
         early.join(snapshots, _PARTITION)
-        .where((sf.col(_SINCE) <= sf.col(_OFFSET)) & (sf.col(_SEEN) > sf.col("__own")))
+        .where((sf.col(_SINCE) <= sf.col(_OFFSET)) & (sf.col(_SEEN) >= sf.col("__own")))
         .groupBy(*COORDINATES)
         .agg(sf.max(_SEEN).alias(_SEEN))
     )

@@ -225,6 +225,17 @@ def test_a_transaction_that_was_open_during_two_snapshots_comes_after_both(
     assert held(again) == [(1, "done"), *told[1:]]
 
 
+def test_a_change_at_the_position_of_the_snapshot_keeps_its_place_in_its_transaction(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    orders = Table(spark, tmp_path, ORDERS)
+    opened = [
+        change("u", 1, at, first=True, status=status) for at, status in ((90, "a"), (100, "b"))
+    ]
+    orders.take(change("r", 1, 100), *opened)
+    assert [row[1] for row in orders.rows()] == ["b"]
+
+
 @pytest.mark.parametrize("entry", [ORDERS, HISTORY], ids=["current rows", "SCD type 2"])
 def test_a_change_without_a_real_position_does_not_stop_a_table(
     spark: SparkSession, tmp_path: Path, entry: SilverEntry
