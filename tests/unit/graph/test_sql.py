@@ -22,7 +22,7 @@ ORDERS = {"silver.orders": "pinned"}
             "SELECT orders.a.b, orders.a.b.c.d, orders.* FROM pinned AS orders",
         ),
         (
-            "SELECT Spark_catalog.silver.orders.a, spark_catalog.silver.orders.b FROM silver.orders",
+            "SELECT Spark_catalog.silver.orders.a, silver.orders.b FROM silver.orders",
             "SELECT orders.a, orders.b FROM pinned AS orders",
         ),
         (
