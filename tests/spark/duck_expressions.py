@@ -278,6 +278,8 @@ REFUSED = (
     "SELECT i FROM edges UNION SELECT i FROM edges",
     "SELECT i FROM edges UNION ALL SELECT i, c FROM edges",
     "SELECT RAND() AS v FROM edges",
+    "SELECT NULL AS v FROM edges",
+    "SELECT SUM(*) AS v FROM edges",
     "SELECT EVERY(b) AS v FROM edges",
     "SELECT i FROM edges JOIN edges AS o USING (i)",
     "SELECT i FROM edges JOIN edges AS o ON edges.i = o.i",
