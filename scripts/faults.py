@@ -7,7 +7,7 @@ import copy
 import hashlib
 import importlib.abc
 import importlib.util
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib.machinery import ModuleSpec
 from pathlib import Path
@@ -45,6 +45,7 @@ class Mutant:
         line: of the change.
         place: the number of the node in the order of the walk.
         what: a description of the change.
+        around: the code that a constant is a direct part of; "" for other nodes.
         function: the qualified name of the function or class around the node; "" at module level.
         at_import: whether the node runs at import, when no check is traced.
         key: identifies the mutant as long as the module does not change.
@@ -54,9 +55,15 @@ class Mutant:
     line: int
     place: int
     what: str
+    around: str
     function: str
     at_import: bool
     key: str
+
+    def is_meant_by(self, entry: Mapping[str, Any]) -> bool:
+        """Whether an entry of ``tests/equivalent.yml`` is about it, in the list of its module."""
+        same = (entry["in"], entry["change"]) == (self.function, self.what)
+        return same and entry.get("of", self.around) == self.around
 
     def tree(self) -> ast.Module:
         """The module with the change."""
@@ -140,6 +147,7 @@ def mutants(file: str) -> list[Mutant]:
         for inner in ast.walk(part)
     }
     names = dict(_functions(tree, ""))
+    above = {id(one): node for node in ast.walk(tree) for one in ast.iter_child_nodes(node)}
     found = []
     for place, node in enumerate(ast.walk(tree)):
         if id(node) in silent:
@@ -148,8 +156,9 @@ def mutants(file: str) -> list[Mutant]:
         line = int(getattr(at, "lineno", 0))
         for what, _ in changes(node):
             key = hashlib.sha256(f"{text}{place}{what}".encode()).hexdigest()[:16]
+            around = ast.unparse(above[id(node)]) if isinstance(node, ast.Constant) else ""
             name, at_import = names[id(node)], id(node) not in called
-            found.append(Mutant(file, line, place, what, name, at_import, key))
+            found.append(Mutant(file, line, place, what, around, name, at_import, key))
     return found
 
 

@@ -215,8 +215,8 @@ def main() -> int:
         chosen = random.Random(options.seed).sample(  # noqa: S311 - a sample
             chosen, min(options.sample, len(chosen))
         )
-    known = equivalent()
-    explained = [m for m in chosen if (m.file, m.function, m.what) in known]
+    listed = yaml.safe_load(EQUIVALENT.read_text("utf-8"))
+    explained = [m for m in chosen if any(map(m.is_meant_by, listed.get(m.file, ())))]
     chosen = [m for m in chosen if m not in explained]
     print(f"{len(chosen)} mutants, and {len(explained)} that are equivalent")
     for name in BEFORE:
@@ -234,13 +234,7 @@ def main() -> int:
                 state["results"].pop(one.key)
     until = time.monotonic() + 60 * options.minutes
     run(chosen, state, reached, until, workers=options.workers, hasty=not options.again)
-    return report(chosen, state["results"])
-
-
-def equivalent() -> set[tuple[str, str, str]]:
-    """The mutants that no test can detect: file, function, change."""
-    listed = yaml.safe_load(EQUIVALENT.read_text("utf-8"))
-    return {(file, one["in"], one["change"]) for file, ones in listed.items() for one in ones}
+    return report(chosen, state["results"], explained=len(explained))
 
 
 def reached_by(state: dict[str, Any]) -> dict[str, Any]:
@@ -261,7 +255,8 @@ def reached_by(state: dict[str, Any]) -> dict[str, Any]:
 def tests() -> str:
     """A digest of the tests that a mutant was run with."""
     files = [*sorted(Path(ROOT, "tests/properties").glob("*.py"))]
-    files += [ROOT / one for one in (*UNIT_TESTS, "tests/spark/duck_expressions.py")]
+    others = ("spark/duck_expressions.py", "golden/duck_values.txt", "golden/rule_reads.txt")
+    files += [ROOT / one for one in (*UNIT_TESTS, *(f"tests/{name}" for name in others))]
     return hashlib.sha256(b"".join(one.read_bytes() for one in files)).hexdigest()[:16]
 
 
@@ -321,7 +316,7 @@ def write(state: dict[str, Any]) -> None:
     new.replace(STATE)
 
 
-def report(chosen: Sequence[Mutant], results: dict[str, Any]) -> int:
+def report(chosen: Sequence[Mutant], results: dict[str, Any], *, explained: int) -> int:
     """Print the score by module; returns 0 if every mutant has a result."""
     tried: Counter[str] = Counter()
     seen: Counter[str] = Counter()
@@ -332,7 +327,11 @@ def report(chosen: Sequence[Mutant], results: dict[str, Any]) -> int:
     for file in sorted(tried):
         print(f"{seen[file]:5} of {tried[file]:5}  {file}")
     total = sum(tried.values())
-    print(f"{sum(seen.values())} of {total} seen, {len(chosen) - total} left to try")
+    detected = sum(seen.values())
+    print(
+        f"{detected} detected, {explained} explained, {total - detected} survived, "
+        f"{len(chosen) - total} left to try"
+    )
     for one in chosen:
         if one.key in results and not results[one.key]["by"]:
             print(f"  {one.file}:{one.line}: {one.what}")
