@@ -80,7 +80,8 @@ def row_difference(
     Args:
         old: the old result; None if there is none.
         new: the new result.
-        key: columns that are a unique key of both; () if unknown.
+        key: columns that are a unique key of the new result; () if unknown. Where they do not
+            identify the rows of both, rows are compared as a whole.
         columns: declared columns of the new result: personal data in samples is masked.
     """
     after = new.count()
@@ -107,8 +108,12 @@ def row_difference(
     left, right = (one.select(*[quoted(name) for name in common]) for one in (old, new))
     if has_incomparable(left) or has_incomparable(right):
         return replace(shape, detail="a column's values cannot be compared")
+    unknown = "no key is known"
     if key and set(key) <= set(common):
-        return _by_key(left, right, tuple(key), columns, shape=shape)
+        compared = _by_key(left, right, tuple(key), columns, shape=shape)
+        if compared is not None:
+            return compared
+        unknown = f"{', '.join(key)} does not identify the rows of both"
     found = count_difference(left, right)
     return replace(
         shape,
@@ -118,7 +123,7 @@ def row_difference(
             *_some(right.exceptAll(left), "added", columns),
             *_some(left.exceptAll(right), "removed", columns),
         ),
-        detail="no key is known, so a changed row is one removed and one added",
+        detail=f"{unknown}, so a changed row is one removed and one added",
     )
 
 
@@ -129,7 +134,8 @@ def _by_key(
     columns: Sequence[Declared],
     *,
     shape: RowDifference,
-) -> RowDifference:
+) -> RowDifference | None:
+    """Compare by key; None if a key has several rows on one side and some on the other."""
     from pyspark.sql import functions as F  # noqa: N812
 
     others = [name for name in right.columns if name not in key]
@@ -157,8 +163,12 @@ def _by_key(
         counted(fresh, "added"),
         counted(gone, "removed"),
         counted(changed, "changed"),
+        counted(~fresh, "before"),
+        counted(~gone, "after"),
         *[counted(one, f"c{at}") for at, one in enumerate(differs)],
     ).collect()[0]
+    if (row["before"], row["after"]) != (shape.before, shape.after):
+        return None
     by_column = {name: int(row[f"c{at}"]) for at, name in enumerate(others) if row[f"c{at}"]}
     samples: list[Mapping[str, Any]] = []
     if row["added"] or row["removed"] or row["changed"]:

@@ -45,8 +45,8 @@ def previewed(tmp_path: Path, spark: SparkSession):
             link.symlink_to(tmp_path / "sales")
         return compile_project(project, delta_schema=delta_schema)
 
-    def run(files: dict[str, str]) -> dict[str, ViewDifference]:
-        before, after = compiled("before", {}), compiled("after", files)
+    def run(files: dict[str, str], were: dict[str, str] | None = None) -> dict[str, ViewDifference]:
+        before, after = compiled("before", were or {}), compiled("after", files)
         settings = load_settings(tmp_path / "after", state_dir=tmp_path / "state")
         with ControlStore.open(settings.control_url) as store:
             context = GoldContext(settings, after, store, lambda _: spark)
@@ -76,6 +76,20 @@ def test_rows_are_compared_by_key_through_the_views_below(previewed) -> None:
     assert {row["total"] for row in totals.samples} == {"15 → 20", "20 → 40", "30 → 60"}
     assert found["best"].why == "reads gold.totals"
     assert (best.before, best.after, best.added, best.removed) == (1, 2, 1, 0)
+
+
+def test_rows_that_a_key_of_one_side_only_identifies_are_compared_as_rows(
+    previewed,
+) -> None:
+    """Each buyer of the new result would meet several old rows, or the other way round."""
+    plain = HEADER + "SELECT s.buyer FROM bronze.sales AS s"
+    once = plain.replace("SELECT s.", "SELECT DISTINCT s.")
+    found = previewed({"sql/gold/once.sql": once}, {"sql/gold/once.sql": plain})["once"]
+    assert not found.same
+    assert (found.rows.before, found.rows.after) == (4, 3)
+    assert (found.rows.added, found.rows.removed, found.rows.changed) == (0, 1, None)
+    assert found.rows.key == ()
+    assert "buyer" in found.rows.detail
 
 
 def test_new_columns_and_new_views(previewed) -> None:
