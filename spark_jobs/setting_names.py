@@ -67,7 +67,7 @@ def problem_words(
 
 def misplaced_values(
     node: yaml.Node | None, file: str, *, of: type[BaseModel]
-) -> Iterator[tuple[tuple[str, ...], Location]]:
+) -> Iterator[tuple[tuple[str | int, ...], Location]]:
     """The sections of a settings file that are no mappings: their keys, and where they are.
 
     Args:

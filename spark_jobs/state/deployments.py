@@ -128,14 +128,14 @@ def in_force(connection: Connection) -> Deployment | None:
 
 def number_in_force(connection: Connection) -> int | None:
     """Its number; cheaper, because the manifest is not read."""
-    found: int | None = connection.scalar(_of_newest_in_force(DEPLOYMENTS.c.number))
-    return found
+    number: int | None = connection.scalar(_of_newest_in_force(DEPLOYMENTS.c.number))
+    return number
 
 
 def id_in_force(connection: Connection) -> str | None:
     """Its id, as cheaply."""
-    found: str | None = connection.scalar(_of_newest_in_force(DEPLOYMENTS.c.deployment_id))
-    return found
+    deployment: str | None = connection.scalar(_of_newest_in_force(DEPLOYMENTS.c.deployment_id))
+    return deployment
 
 
 def _of_newest_in_force(column: ColumnElement[Any]) -> Select[Any]:
