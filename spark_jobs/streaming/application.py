@@ -79,7 +79,8 @@ def _serve(settings: Settings, stopping: threading.Event) -> bool:
     from spark_jobs.state.store import ControlStore
     from spark_jobs.storage.in_force import copy_in_force, current_manifest
     from spark_jobs.storage.streams import streaming_session
-    from spark_jobs.streaming.supervisor import Declared, Flow, Supervisor, create_tables
+    from spark_jobs.streaming.deployed import Deployed
+    from spark_jobs.streaming.supervisor import Flow, Supervisor, create_tables
 
     topics, frontiers = Topics(kafka_access(settings, Principal.STREAMS)), Frontiers()
     with ControlStore.open(settings.control_url) as store:
@@ -111,27 +112,20 @@ def _serve(settings: Settings, stopping: threading.Event) -> bool:
             flows = flows_of(manifest)
             fresh = create_tables(flows, spark)
 
-            def declared() -> Declared | None:
-                """The declarations of a later deployment; None if there is none."""
-                nonlocal number, manifest
-                newest = store.number_in_force()
-                if newest is None or newest == number:
-                    return None
-                found = store.deployment_in_force()
-                read = Manifest.stored(found.manifest) if found else None
-                if found is None or read is None:
-                    return None
-                number, manifest = found.number, read
-                copy_in_force(settings, manifest)
+            def take_up(newer: Manifest) -> list[Flow]:
+                copy_in_force(settings, newer)
                 sinks.follow(
                     deliveries(
-                        settings, manifest, lambda: sink_addresses(settings), spark=lambda: spark
+                        settings, newer, lambda: sink_addresses(settings), spark=lambda: spark
                     )
                 )
-                return Declared(number, flows_of(manifest))
+                return flows_of(newer)
+
+            running = Deployed(store, number, manifest, take_up)
 
             def topic_ids() -> dict[str, str]:
-                known = [source.topic for source in manifest.sources.values() if source.topic]
+                sources = running.manifest.sources.values()
+                known = [source.topic for source in sources if source.topic]
                 return topics.ids(known) if known else {}
 
             # Continuous refreshes follow the compiled project, like all other refreshes.
@@ -155,7 +149,7 @@ def _serve(settings: Settings, stopping: threading.Event) -> bool:
                     starting=gold.report_starting,
                     fresh=fresh,
                     number=number,
-                    declared=declared,
+                    declared=running.newer,
                 ).run()
         finally:
             sinks.stop()
