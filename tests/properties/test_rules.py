@@ -367,6 +367,10 @@ RULES: dict[str, tuple[MaintenanceStrategy, str]] = {
             "OR (NOT (a.y > 2 OR a.x = 0) AND b.z IN (1, NULL))"
         ),
     ),
+    "join without the rows for which two conditions hold": (
+        ROWS,
+        f"SELECT a.x, b.z FROM {_JOINED.format('JOIN')} WHERE NOT (a.x = 1 AND b.z = 4)",
+    ),
     "COUNT DISTINCT of everything": (
         KEPT,
         (
