@@ -67,13 +67,21 @@ def _of_silver(before: SilverEntry, after: SilverEntry) -> Iterator[LakehouseErr
         was, now = getattr(before, field), getattr(after, field)
         if was != now:
             yield _loses(name, field, was, now, why, name=after.name, file=after.file)
-    held = {column.name.lower(): column.type for column in before.columns}
+    held = {column.name.lower(): column for column in before.columns}
     for column in after.columns:
-        was = held.get(column.name.lower(), column.type)
-        if was != column.type and not wider(was, column.type):
+        stored = held.get(column.name.lower(), column)
+        if stored.name != column.name:
+            what = f"the spelling of column {stored.name}"
+            why = "The table has one column of this name, and keeps it as it is."
+            yield _loses(
+                name, what, stored.name, column.name, why, name=after.name, file=after.file
+            )
+        if stored.type != column.type and not wider(stored.type, column.type):
             what = f"the type of {column.name}"
             why = f"Not all stored values fit into {column.type}."
-            yield _loses(name, what, was, column.type, why, name=after.name, file=after.file)
+            yield _loses(
+                name, what, stored.type, column.type, why, name=after.name, file=after.file
+            )
 
 
 def _loses(

@@ -115,7 +115,7 @@ class NotInQuarantineError(LakehouseError):
 
 
 class TypesDifferError(RefusedError):
-    """A column of the table has another type than the declarations now give."""
+    """A column of the table has another type, or spelling, than the declarations now give."""
 
     condition = "TYPES_DIFFER"
     table: str
@@ -124,8 +124,8 @@ class TypesDifferError(RefusedError):
     declared: str
     primary = "column {column!r} of silver table {table!r} is {held}, but is declared {declared}"
     hint = (
-        "Cast the column in sql/silver/{table}.sql to the type of the table, or rebuild the table "
-        "from bronze: tidemark rebuild silver.{table}."
+        "Give the column in sql/silver/{table}.sql the type and the spelling that it has in the "
+        "table, or rebuild the table from bronze: tidemark rebuild silver.{table}."
     )
 
 

@@ -77,7 +77,7 @@ class SilverFlow:
         """Resume the query, or start a new epoch at bronze's first record.
 
         Raises:
-            TypesDifferError: the table cannot store the declared types.
+            TypesDifferError: the table cannot follow the declared columns.
             SchemaDriftError: records differ from the declaration, and the source's policy blocks
                 the table.
             BatchHeldError: the next batch fails the table's suite.

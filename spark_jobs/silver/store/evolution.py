@@ -28,7 +28,7 @@ class Evolution:
     Attributes:
         added: new columns.
         widened: wider types by column.
-        unfit: a column with values that may not fit: name, type and declared type; or None.
+        unfit: a column that cannot follow: its name, what it is and what is declared; or None.
     """
 
     added: tuple[Declared, ...]
@@ -44,12 +44,23 @@ class Evolution:
             declared: the columns that it should have.
         """
         changed = [one for one in declared if held.get(one.name, one.type) != one.type]
-        unfit = [one for one in changed if not wider(held[one.name], one.type)]
-        first = unfit[0] if unfit else None
+        unfit = [
+            (one.name, held[one.name], one.type)
+            for one in changed
+            if not wider(held[one.name], one.type)
+        ]
+        added = tuple(one for one in declared if one.name not in held)
+        # A table cannot have two columns that differ in case only.
+        spelled = {name.lower(): name for name in held}
+        unfit += [
+            (one.name, f"spelled {spelled[one.name.lower()]!r}", f"as {one.name!r}")
+            for one in added
+            if one.name.lower() in spelled
+        ]
         return cls(
-            added=tuple(one for one in declared if one.name not in held),
+            added=added,
             widened={one.name: one.type for one in changed},
-            unfit=(first.name, held[first.name], first.type) if first else None,
+            unfit=unfit[0] if unfit else None,
         )
 
 

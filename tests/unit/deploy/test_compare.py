@@ -363,6 +363,12 @@ def test_a_type_of_a_source_restarts_those_that_read_it(planned: Any) -> None:
             "CAST(amount AS DECIMAL(10,2)) AS Amount, created_at",
             "the type of Amount",
         ),
+        (
+            "sql/silver/orders.sql",
+            "amount, created_at",
+            "amount AS Amount, created_at",
+            "the spelling of column amount",
+        ),
     ],
 )
 def test_a_change_that_loses_data_is_refused(
