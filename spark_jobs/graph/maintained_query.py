@@ -8,10 +8,15 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from spark_jobs.graph.dialect import to_sql
-from spark_jobs.graph.maintenance.describe import maintenance_of, with_broken_ties
-from spark_jobs.graph.maintenance.reasons import NotIncrementalError
+from spark_jobs.graph.maintenance.describe import (
+    maintenance_of,
+    refused,
+    window_name,
+    with_broken_ties,
+)
+from spark_jobs.graph.maintenance.reasons import NotIncrementalError, Obstacle
 from spark_jobs.graph.manifest import Maintenance
-from spark_jobs.graph.tie_breakers import with_tie_breakers
+from spark_jobs.graph.tie_breakers import unbroken_ties, with_tie_breakers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +58,28 @@ def maintained_query(
         tree, written = with_tie_breakers(canonical), found
         text = to_sql(tree)
         found, obstacle = maintenance_of(text, types=types, keys=keys)
+        chance = _left_to_chance(tree, found)
+        if chance is not None:
+            tree, text, breaks_ties = canonical, to_sql(canonical), False
+            found, obstacle = refused(chance), chance
         found = with_broken_ties(found, written)
     return MaintainedQuery(
         tree=tree, text=text, breaks_ties=breaks_ties, maintenance=found, obstacle=obstacle
     )
+
+
+def _left_to_chance(tree: exp.Query, found: Maintenance) -> NotIncrementalError | None:
+    """The error of a window function whose order may leave ties that no other column can break.
+
+    Two computations of a change might choose differently, and leave rows that no choice gives.
+    """
+    windows = [one.operator for one in found.operators if one.note]
+    for function in unbroken_ties(tree):
+        name = window_name(function)
+        if any(one.startswith("window ") and name in one for one in windows):
+            text = (
+                f"{name} over ORDER BY may take any of several rows in the same place; "
+                "add columns of a unique key to the order, or a frame of ROWS"
+            )
+            return NotIncrementalError(Obstacle.ORDER_DEPENDENT, text, function)
+    return None

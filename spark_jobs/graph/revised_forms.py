@@ -8,6 +8,7 @@ from sqlglot import exp
 
 from spark_jobs.graph.inference import chosen_values
 from spark_jobs.graph.maintenance.exact_sums import LONGEST_MEAN, has_exact_negative
+from spark_jobs.graph.tie_breakers import unbroken_ties
 
 _CHOICES = (exp.Coalesce, exp.If, exp.Case, exp.Greatest, exp.Least)
 _ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod)
@@ -34,6 +35,8 @@ def _forms(node: exp.Expr) -> Iterator[str]:
         yield "mean of long numbers"
     if isinstance(node, exp.Sum) and not has_exact_negative(_text(node.this.type)):
         yield "sum of long numbers"
+    if isinstance(node, exp.Query) and any(unbroken_ties(node)):
+        yield "row of a frame by value"
     if isinstance(node, exp.Extract):
         yield "extract"
     if isinstance(node, exp.SetOperation) and _mixes_types(node.left.selects, node.right.selects):

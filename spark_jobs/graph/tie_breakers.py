@@ -18,6 +18,7 @@ from spark_jobs.graph.inference import spark_type
 
 # Further columns of the order change no frame of these: they see the whole partition.
 _PLACES = (exp.RowNumber, exp.Ntile, exp.Lag, exp.Lead)
+_OF_A_ROW = (exp.FirstValue, exp.LastValue, exp.NthValue)
 _WITHOUT_ORDER = ("map<", "variant", "void", "geometry", "geography")
 
 
@@ -43,6 +44,18 @@ def with_tie_breakers(canonical: exp.Query) -> exp.Query:
         if query.args.get("limit") or query.args.get("offset"):
             _complete_limit(query)
     return found
+
+
+def unbroken_ties(query: exp.Query) -> Iterator[exp.Window]:
+    """The window functions of a row in a frame by value, which ``with_tie_breakers`` leaves."""
+    for window in query.find_all(exp.Window):
+        call = window.this
+        call = call.this if isinstance(call, exp.IgnoreNulls | exp.RespectNulls) else call
+        order = window.args.get("order")
+        # Tied rows have the same value of what they are ordered by.
+        alike = order is not None and call.this in set(_values(order.expressions))
+        if isinstance(call, _OF_A_ROW) and not _by_place(window) and not alike:
+            yield window
 
 
 def _complete_windows(scope: Scope, select: exp.Select) -> None:

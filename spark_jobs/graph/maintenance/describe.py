@@ -65,13 +65,7 @@ def maintenance_of(
         root = cutter.cut(whole)
         _check_groups(root)
     except NotIncrementalError as error:
-        refused = Maintenance(
-            rule=MaintenanceStrategy.FULL,
-            obstacle=error.obstacle.value,
-            detail=error.text,
-            suggestion=error.suggestion,
-        )
-        return refused, error
+        return refused(error), error
     return (
         Maintenance(
             rule=MaintenanceStrategy.AGGREGATE_STATE if cutter.states else _rule(root),
@@ -79,6 +73,16 @@ def maintenance_of(
             operators=tuple(_operators(root, cutter, unique)),
         ),
         None,
+    )
+
+
+def refused(error: NotIncrementalError) -> Maintenance:
+    """The maintenance of a view that has no incremental rule."""
+    return Maintenance(
+        rule=MaintenanceStrategy.FULL,
+        obstacle=error.obstacle.value,
+        detail=error.text,
+        suggestion=error.suggestion,
     )
 
 
@@ -200,10 +204,7 @@ def _operator(  # noqa: PLR0911 - one case for each operator
                 operator=f"first rows by {order}", rule="recompute of all rows below"
             )
         case Window():
-            calls = ", ".join(
-                called_name(one.this) if isinstance(one.this, exp.Func) else "window"
-                for _, one in node.functions
-            )
+            calls = ", ".join(window_name(one) for _, one in node.functions)
             keys = ", ".join(map(_text, node.partition))
             return OperatorRule(
                 operator=f"window {calls} by {keys}", rule="affected-partition recompute"
@@ -216,6 +217,13 @@ def _operator(  # noqa: PLR0911 - one case for each operator
             return OperatorRule(operator=f"scan {node.table}", rule="change feed")
         case _:
             return None
+
+
+def window_name(window: exp.Expr) -> str:
+    """The name of the function that is called over a window."""
+    call = window.this
+    call = call.this if isinstance(call, exp.IgnoreNulls | exp.RespectNulls) else call
+    return called_name(call) if isinstance(call, exp.Func) else "window"
 
 
 def with_broken_ties(found: Maintenance, written: Maintenance) -> Maintenance:

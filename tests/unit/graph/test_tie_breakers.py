@@ -8,8 +8,11 @@ from sqlglot import exp
 from spark_jobs.graph.canonical import canonical_query
 from spark_jobs.graph.dialect import parse, to_sql
 from spark_jobs.graph.maintained_query import maintained_query
+from spark_jobs.graph.maintenance.reasons import Obstacle
+from spark_jobs.graph.manifest import MaintenanceStrategy
 from spark_jobs.graph.parsing import SqlText
 from spark_jobs.graph.resolve import resolve
+from spark_jobs.graph.revised_forms import revised_forms
 from spark_jobs.graph.tie_breakers import with_tie_breakers
 from spark_jobs.names import TableName
 
@@ -152,3 +155,42 @@ def test_the_author_is_told_what_decides() -> None:
         "ORDER BY y may leave ties, and the other columns decide between them; "
         "add columns of a unique key at its end"
     )
+
+
+OVER = "OVER (PARTITION BY a.k ORDER BY a.y{})"
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        f"LAST_VALUE(a.x) {OVER.format('')}",
+        f"NTH_VALUE(a.x, 2) {OVER.format(' DESC')}",
+        f"FIRST_VALUE(a.x) IGNORE NULLS {OVER.format('')}",
+        f"FIRST_VALUE(a.x) {OVER.format(' RANGE BETWEEN 1 PRECEDING AND CURRENT ROW')}",
+    ],
+)
+def test_a_view_whose_ties_nothing_breaks_is_computed_in_full(call: str) -> None:
+    query = canonical(f"SELECT a.k AS k, a.x AS x, {call} AS p {A}")
+    found = maintained_query(query, types=TYPES)
+    assert found.obstacle is not None
+    assert found.obstacle.obstacle is Obstacle.ORDER_DEPENDENT
+    assert found.maintenance.rule is MaintenanceStrategy.FULL
+    assert (found.breaks_ties, found.tree) == (False, query)
+    assert "row of a frame by value" in revised_forms(query)
+    # A key of the table decides.
+    keys = {"silver.a": frozenset({"k", "y"})}
+    assert maintained_query(query, types=TYPES, keys=keys).obstacle is None
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        f"LAST_VALUE(a.y) {OVER.format('')}",
+        f"LAST_VALUE(a.x) {OVER.format(' ROWS BETWEEN 1 PRECEDING AND CURRENT ROW')}",
+        f"FIRST_VALUE(a.x) {OVER.format('')}",
+    ],
+)
+def test_a_view_whose_ties_are_broken_or_alike_is_maintained(call: str) -> None:
+    query = canonical(f"SELECT a.k AS k, a.x AS x, {call} AS p {A}")
+    assert maintained_query(query, types=TYPES).obstacle is None
+    assert revised_forms(query) == ()
