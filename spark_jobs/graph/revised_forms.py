@@ -6,8 +6,10 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
+from spark_jobs.graph.functions import called_name
 from spark_jobs.graph.inference import chosen_values
 from spark_jobs.graph.maintenance.exact_sums import LONGEST_MEAN, has_exact_negative
+from spark_jobs.graph.maintenance.subqueries import FULL_OVER_NO_ROWS
 from spark_jobs.graph.tie_breakers import unbroken_ties
 
 _CHOICES = (exp.Coalesce, exp.If, exp.Case, exp.Greatest, exp.Least)
@@ -35,8 +37,7 @@ def _forms(node: exp.Expr) -> Iterator[str]:
         yield "mean of long numbers"
     if isinstance(node, exp.Sum) and not has_exact_negative(_text(node.this.type)):
         yield "sum of long numbers"
-    if isinstance(node, exp.Query) and any(unbroken_ties(node)):
-        yield "row of a frame by value"
+    yield from _forms_refreshed_in_full(node)
     if isinstance(node, exp.Extract):
         yield "extract"
     if isinstance(node, exp.SetOperation) and _mixes_types(node.left.selects, node.right.selects):
@@ -47,6 +48,14 @@ def _forms(node: exp.Expr) -> Iterator[str]:
         yield "in conditions"
     if isinstance(node, (*_CHOICES, *_ARITHMETIC)) and _mixes_decimals(node):
         yield "mixed decimals"
+
+
+def _forms_refreshed_in_full(node: exp.Expr) -> Iterator[str]:
+    """Forms that once had a rule, and have none now."""
+    if isinstance(node, exp.Query) and any(unbroken_ties(node)):
+        yield "row of a frame by value"
+    if called_name(node) in FULL_OVER_NO_ROWS and node.find_ancestor(exp.Subquery):
+        yield "value over no rows"
 
 
 def _text(kind: exp.DataType | None) -> str:

@@ -29,8 +29,12 @@ from spark_jobs.graph.maintenance.scope import Scope, named
 
 SEVERAL_ROWS = "A scalar subquery returned more than one row."
 _ENDS_ZERO = (exp.Count, exp.CountIf, exp.ApproxDistinct)
-# Other aggregates that are not NULL over no rows.
-_ENDS_FULL = frozenset(
+# Those of other aggregates that are not NULL over no rows, and that once were taken to be so.
+FULL_OVER_NO_ROWS = frozenset([
+    "approx_top_k", "bitmap_and_agg", "bitmap_or_agg", "hll_sketch_agg", "hll_union_agg",
+    "schema_of_variant_agg",
+])  # fmt: skip
+_ENDS_FULL = FULL_OVER_NO_ROWS | frozenset(
     ["collect_list", "collect_set", "array_agg", "bitmap_construct_agg", "count_min_sketch"]
 )
 _SKETCH = re.compile(r"(kll|theta|tuple)_\w*agg\w*|approx_top_k_(accumulate|combine)")

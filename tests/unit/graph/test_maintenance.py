@@ -158,6 +158,21 @@ def test_the_rule_follows_from_the_sql(query: str, rule: str) -> None:
             ),
             "UNSUPPORTED_SUBQUERY",
         ),
+        # Over no rows it is an empty array, while a row without a group has NULL.
+        (
+            (
+                "SELECT a.k, (SELECT APPROX_TOP_K(b.x) FROM silver.a AS b WHERE b.k = a.k) AS t "
+                "FROM silver.a AS a"
+            ),
+            "UNSUPPORTED_SUBQUERY",
+        ),
+        (
+            (
+                "SELECT a.k, HLL_SKETCH_ESTIMATE((SELECT HLL_SKETCH_AGG(b.x) FROM silver.a AS b "
+                "WHERE b.k = a.k)) AS n FROM silver.a AS a"
+            ),
+            "UNSUPPORTED_SUBQUERY",
+        ),
     ],
 )
 def test_an_obstacle_is_named(query: str, obstacle: str) -> None:

@@ -18,6 +18,7 @@ COLUMNS = {
     "long": "decimal(30,2)",
     "longest": "decimal(38,8)",
     "at": "timestamp",
+    "bits": "binary",
 }
 SCHEMAS = {TableName.parse("silver.t"): COLUMNS}
 
@@ -55,6 +56,14 @@ SCHEMAS = {TableName.parse("silver.t"): COLUMNS}
         ),
         ("t.k AS v FROM silver.t AS t WHERE t.k IN (SELECT u.k + 1 FROM silver.t AS u)", ()),
         ("t.k AS v FROM silver.t AS t WHERE t.k IN (1, 2)", ()),
+        (
+            (
+                "(SELECT BITMAP_COUNT(BITMAP_OR_AGG(u.bits)) FROM silver.t AS u WHERE u.k = t.k) "
+                "AS v FROM silver.t AS t"
+            ),
+            ("value over no rows",),
+        ),
+        ("APPROX_TOP_K(t.k) AS v FROM silver.t AS t", ()),
         ("t.k AS v FROM silver.t AS t UNION ALL SELECT t.big FROM silver.t AS t", ()),
         ("CAST(t.k AS STRING) AS v FROM silver.t AS t UNION ALL SELECT 'all' FROM silver.t", ()),
         # The type is that of the first decimal.
