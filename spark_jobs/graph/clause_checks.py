@@ -139,26 +139,41 @@ def _without_window(select: exp.Select, source: SqlText, subject: str) -> Iterat
 def _aggregate_in_qualify(
     select: exp.Select, source: SqlText, subject: str
 ) -> Iterator[MisplacedAggregateError]:
-    qualify = select.args.get("qualify")
-    for call in qualify.find_all(exp.Func) if qualify is not None else ():
+    for call in _own_aggregates(select.args.get("qualify"), select):
+        yield MisplacedAggregateError(
+            subject,
+            shown(call),
+            "QUALIFY",
+            hint="Add it to the SELECT list AS a name, and use this name.",
+            location=source.of(call),
+        )
+
+
+def _own_aggregates(part: exp.Expr | None, select: exp.Select) -> Iterator[exp.Func]:
+    """The aggregates in a part of a SELECT, without GROUPING and without its subqueries."""
+    for call in part.find_all(exp.Func) if part is not None else ():
         own = call.parent_select is select and window_of(call) is None
         if own and is_aggregate(call) and called_name(call) not in _GROUPING:
-            yield MisplacedAggregateError(
-                subject,
-                shown(call),
-                "QUALIFY",
-                hint="Add it to the SELECT list AS a name, and use this name.",
-                location=source.of(call),
-            )
+            yield call
 
 
-def _unordered(select: exp.Select, source: SqlText, subject: str) -> Iterator[UnknownColumnError]:
-    """Columns of ORDER BY and SORT BY that SELECT DISTINCT does not return."""
+def _unordered(select: exp.Select, source: SqlText, subject: str) -> Iterator[LakehouseError]:
+    """Columns and aggregates in ORDER BY and SORT BY that SELECT DISTINCT does not return."""
     if any(one.is_star for one in select.expressions):
         return
     outputs = {one.output_name.lower(): one for one in select.expressions}
     for clause in ("order", "sort"):
         ordered = select.args.get(clause)
+        aggregate = next(_own_aggregates(ordered, select), None)
+        if aggregate is not None:
+            yield MisplacedAggregateError(
+                subject,
+                shown(aggregate),
+                "ORDER BY of SELECT DISTINCT",
+                hint="Add it to the SELECT list AS a name, and order by this name.",
+                location=source.of(aggregate),
+            )
+            continue
         for column in ordered.find_all(exp.Column) if ordered is not None else ():
             first, *others = [part.name.lower() for part in column.parts]
             # The relation of a column is not known any more behind an alias.

@@ -168,7 +168,7 @@ def bare_columns(part: exp.Expr) -> Iterator[exp.Column]:
         return called or isinstance(node, exp.Query)
 
     for node in part.walk(prune=prune):
-        if isinstance(node, exp.Column) and node.find_ancestor(exp.Lambda) is None:
+        if isinstance(node, exp.Column):
             # FILTER encloses the aggregate in the tree.
             around = node.find_ancestor(exp.Filter, exp.WithinGroup)
             if around is None:

@@ -121,6 +121,20 @@ def _misplaced(select: exp.Select, source: SqlText, subject: str) -> Iterator[La
                 hint="Filter in QUALIFY, or in a query around this one.",
                 location=source.of(window),
             )
+    yield from _nested(select, source, subject)
+
+
+def _nested(select: exp.Select, source: SqlText, subject: str) -> Iterator[LakehouseError]:
+    """Aggregates and windows within an aggregate."""
+    for window in select.find_all(exp.Window):
+        if _own(window, select) and _inside_aggregate(window, select):
+            yield MisplacedAggregateError(
+                subject,
+                f"{shown(window.this)} OVER",
+                "an aggregate",
+                hint="Compute it in a subquery first, and aggregate its column.",
+                location=source.of(window),
+            )
     for call in select.find_all(exp.Func):
         if _own(call, select) and is_aggregate(call) and _inside_aggregate(call, select):
             yield MisplacedAggregateError(
@@ -147,7 +161,7 @@ def _aggregates(node: exp.Expr) -> TypeIs[exp.Func]:
     return called and window_of(node) is None
 
 
-def _inside_aggregate(call: exp.Func, select: exp.Select) -> bool:
+def _inside_aggregate(call: exp.Expr, select: exp.Select) -> bool:
     """Whether an aggregate of the same SELECT, not a window function, encloses this one."""
     if window_of(call) is not None:
         return False

@@ -78,7 +78,44 @@ REFUSED = {
         "2:31",
     ),
 }
+REFUSED |= {
+    "a window in an aggregate": (
+        f"SELECT SUM(CASE WHEN RANK() OVER (ORDER BY o.day) = 1 THEN 1 END) AS n {_ORDERS}",
+        "MISPLACED_AGGREGATE",
+        "1:22",
+    ),
+    "DISTINCT in the order of an aggregate": (
+        f"SELECT DISTINCT o.day {_ORDERS} GROUP BY o.day\nORDER BY MAX(o.day)",
+        "MISPLACED_AGGREGATE",
+        "2:10",
+    ),
+    "DISTINCT in the order of its aggregate": (
+        f"SELECT DISTINCT o.day, COUNT(*) AS n {_ORDERS} GROUP BY o.day\nORDER BY COUNT(*)",
+        "MISPLACED_AGGREGATE",
+        "2:10",
+    ),
+    "an ungrouped column in a lambda": (
+        f"SELECT TRANSFORM(o.tags, tag -> CONCAT(tag, o.customer)) AS t {_ORDERS} GROUP BY o.tags",
+        "UNGROUPED_COLUMN",
+        "1:45",
+    ),
+}
 TAKEN = {
+    "DISTINCT in the order of an aggregate's output": (
+        f"SELECT DISTINCT o.day, COUNT(*) AS n {_ORDERS} GROUP BY o.day ORDER BY n, 1"
+    ),
+    "lambdas over groups": (
+        f"SELECT TRANSFORM(o.tags, customer -> CONCAT(customer, MAX(o.customer), o.day)) AS t "
+        f"{_ORDERS} GROUP BY o.tags, o.day"
+    ),
+    "a lambda within a lambda over groups": (
+        f"SELECT TRANSFORM(o.tags, Tag -> FILTER(o.tags, other -> other > tag)) AS t {_ORDERS} "
+        "GROUP BY o.tags"
+    ),
+    "a grouped lambda": (
+        f"SELECT TRANSFORM(o.tags, tag -> CONCAT(tag, o.customer)) AS t {_ORDERS} "
+        "GROUP BY TRANSFORM(o.tags, tag -> CONCAT(tag, o.customer))"
+    ),
     "GROUPING in HAVING of outputs": (
         f"SELECT o.day, customer, COUNT(*) AS n {_ORDERS} {_ROLLUP} "
         "HAVING GROUPING(day) = 0 AND GROUPING_ID(o.day, o.customer) < 2 AND COUNT(*) > 1"
