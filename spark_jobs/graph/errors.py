@@ -139,7 +139,7 @@ class UnknownFunctionError(SubjectError):
     @property
     def remedy(self) -> str:
         if self.lowered == "identifier":
-            return "Write the name itself: names of tables and columns are read from the SQL."
+            return "Names of tables and columns are read from the SQL: write the name itself."
         return "Only Spark's built-in functions are available."
 
 
