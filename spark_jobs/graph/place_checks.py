@@ -67,6 +67,22 @@ def with_bare_positions(tree: exp.Query) -> exp.Query:
     return tree
 
 
+def position_of_star(tree: exp.Query, source: SqlText, subject: str) -> PositionError | None:
+    """The error for a position of a star that could not be expanded; None if there is none.
+
+    Args:
+        tree: the parsed query.
+        source: its text, for locations.
+        subject: name of the declared table in messages.
+    """
+    for query in tree.find_all(exp.Query):
+        selected = query.selects
+        for clause, node, position in _named_positions(query):
+            if 0 < position <= len(selected) and selected[position - 1].is_star:
+                return PositionError(subject, clause, position, None, location=source.of(node))
+    return None
+
+
 def _positions_of_sets(query: exp.Query) -> Iterator[tuple[exp.Expr, int]]:
     """The whole numbers in ROLLUP, CUBE and GROUPING SETS."""
     group = query.args.get("group")

@@ -29,7 +29,11 @@ from spark_jobs.graph.functions import GENERATORS, called_name
 from spark_jobs.graph.inference import common_type
 from spark_jobs.graph.joined_columns import contains, correct_joined_columns, note_joins_by_name
 from spark_jobs.graph.parsing import SqlText
-from spark_jobs.graph.place_checks import with_bare_positions, wrong_position
+from spark_jobs.graph.place_checks import (
+    position_of_star,
+    with_bare_positions,
+    wrong_position,
+)
 from spark_jobs.graph.renamed_columns import with_renaming_apart, wrong_names
 from spark_jobs.graph.semantics import check_semantics
 from spark_jobs.graph.sql import SPARK_CATALOG, relations_of
@@ -103,6 +107,11 @@ def resolve(tree: exp.Query, schemas: Schemas, source: SqlText, subject: str) ->
         typed = _Annotator(schema=schema).annotate(qualified)
     except SqlglotError as error:
         return Resolved(tree, (_refused(error, tree, source, subject),))
+    except AssertionError:
+        # By sqlglot, which expects a column at a position: a star of a function stays a star.
+        if (wrong := position_of_star(tree, source, subject)) is None:
+            raise
+        return Resolved(tree, (wrong,))
     if not problems:
         problems += check_semantics(typed, source, subject)
     return Resolved(typed, tuple(problems))

@@ -193,18 +193,25 @@ class GeneratorError(SubjectError):
 
 
 class PositionError(SubjectError):
-    """A number in ORDER BY or GROUP BY without a selected column."""
+    """A number in ORDER BY or GROUP BY without a selected column.
+
+    Attributes:
+        columns: the number of selected columns; None: the position is that of a star whose columns
+            are not known.
+    """
 
     condition = "POSITION"
     clause: str
     position: int
-    columns: int
-    primary = "{subject}: {clause} {position} is no position among {selected}"
+    columns: int | None
+    primary = "{subject}: {clause} {position} {problem}"
     hint = "Count from 1, or write the name of the column."
 
     @property
-    def selected(self) -> str:
-        return counted(self.columns, "selected column")
+    def problem(self) -> str:
+        if self.columns is None:
+            return "counts the columns of a star, which are not known here"
+        return f"is no position among {counted(self.columns, 'selected column')}"
 
 
 class DuplicateCteError(SubjectError):

@@ -133,6 +133,34 @@ def test_an_unknown_column_is_reported_beside_a_missing_table(tmp_path: Path) ->
     assert found == ["DELTA_SCHEMA", "UNKNOWN_COLUMN"]
 
 
+@pytest.mark.parametrize(
+    ("select", "conditions"),
+    [
+        ("SELECT * FROM bronze.lake ORDER BY 1", "DELTA_SCHEMA SELECT_STAR"),
+        ("SELECT k.* FROM bronze.lake AS k GROUP BY 1", "DELTA_SCHEMA SELECT_STAR"),
+        ("SELECT * EXCEPT (a) FROM bronze.lake ORDER BY 1", "DELTA_SCHEMA SELECT_STAR"),
+        (
+            "SELECT * FROM bronze.lake UNION ALL SELECT * FROM bronze.lake ORDER BY 1",
+            "DELTA_SCHEMA SELECT_STAR",
+        ),
+        ("SELECT * FROM silver.nothing ORDER BY 1", "DELTA_SCHEMA SELECT_STAR UNKNOWN_TABLE"),
+        ("SELECT t.id FROM (SELECT * FROM RANGE(3) ORDER BY 1) AS t", "DELTA_SCHEMA POSITION"),
+    ],
+)
+def test_a_position_of_a_star_that_is_not_known(
+    tmp_path: Path, select: str, conditions: str
+) -> None:
+    files = {
+        "sources/lake.yml": "format: delta\nlocation: /no/table\n",
+        "sql/gold/view.sql": HEADER + select,
+    }
+    with pytest.raises(ProblemsError) as caught:
+        compiled(tmp_path, files)
+
+    found = [problem.condition for problem in caught.value.problems]
+    assert sorted(found) == conditions.split()
+
+
 def test_all_problems_come_at_once(tmp_path: Path) -> None:
     files = {
         "sources/clicks.yml": RIGHT["sources/clicks.yml"].replace("topic", "topik"),
