@@ -117,4 +117,5 @@ def fingerprint_of(query: str, inputs: Mapping[str, Mapping[str, str]], *more: s
 
 def without_aliases(query: exp.Query) -> str:
     """A canonical query with numbered table aliases: their names have no meaning."""
-    return to_sql(qualify_tables(query.copy(), canonicalize_table_aliases=True, dialect=dialect()))
+    named = qualify_tables(query.copy(), canonicalize_table_aliases=True, dialect=dialect())
+    return to_sql(named, copy=False)

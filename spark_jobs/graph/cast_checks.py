@@ -12,7 +12,6 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from spark_jobs.definitions.column_types import TypeTextError, canonical_type
 from spark_jobs.errors import LakehouseError
-from spark_jobs.graph.dialect import dialect
 from spark_jobs.graph.parsing import SqlText
 from spark_jobs.graph.semantic_errors import CastTypeError
 
@@ -22,9 +21,8 @@ _CLOSING = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE}
 _OTHER_TYPES = ("character", "interval", "variant", "void", "time", "geometry", "geography")
 
 
-def check_casts(source: SqlText, subject: str) -> Iterator[LakehouseError]:
+def check_casts(tokens: Sequence[Token], source: SqlText, subject: str) -> Iterator[LakehouseError]:
     """Report casts to types that Spark does not have."""
-    tokens = dialect().tokenize(source.text)
     # For each open parenthesis, whether it is that of a cast.
     casts: list[bool] = []
     for at, token in enumerate(tokens[:-1]):

@@ -61,15 +61,16 @@ def check_functions(tree: exp.Query, source: SqlText, subject: str) -> Iterator[
         if (name := called_name(node)) and not is_known(name)
     }
     # The parser takes some functions of other engines for Spark's of the same meaning: SAFE_CAST.
-    for token, following in pairwise(dialect().tokenize(source.text)):
+    tokens = dialect().tokenize(source.text)
+    for token, following in pairwise(tokens):
         called = token.token_type is TokenType.VAR and following.token_type is TokenType.L_PAREN
         if called and is_foreign(token.text):
             unknown[source.at(token.start)] = token.text.lower()
     for place, name in unknown.items():
         yield UnknownFunctionError(subject, name, sorted(spark_functions()), location=place)
     yield from check_arguments(tree, source)
-    yield from check_casts(source, subject)
-    yield from check_literals(source, subject)
+    yield from check_casts(tokens, source, subject)
+    yield from check_literals(tokens, source, subject)
     yield from check_places(tree, source, subject)
     yield from check_clauses(tree, source, subject)
 

@@ -393,8 +393,7 @@ def _parsed(sql: str) -> exp.Expr:
     return sqlglot.parse_one(sql, dialect=dialect())
 
 
-def to_sql(tree: exp.Expr, *, pretty: bool = False) -> str:
-    """Write Spark SQL without comments; unsupported nodes raise an error."""
-    return tree.sql(
-        dialect=dialect(), pretty=pretty, comments=False, unsupported_level=ErrorLevel.RAISE
-    )
+def to_sql(tree: exp.Expr, *, pretty: bool = False, copy: bool = True) -> str:
+    """Write Spark SQL without comments, of a copy; unsupported nodes raise an error."""
+    writer = dialect().generator(pretty=pretty, comments=False, unsupported_level=ErrorLevel.RAISE)
+    return str(writer.generate(tree, copy=copy))

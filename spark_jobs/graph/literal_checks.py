@@ -15,7 +15,6 @@ from typing import Final
 from sqlglot.tokenizer_core import Token, TokenType
 
 from spark_jobs.errors import LakehouseError
-from spark_jobs.graph.dialect import dialect
 from spark_jobs.graph.parsing import SqlText
 from spark_jobs.graph.semantic_errors import LiteralError
 
@@ -40,9 +39,10 @@ _HINTS: Final = {
 }
 
 
-def check_literals(source: SqlText, subject: str) -> Iterator[LakehouseError]:
+def check_literals(
+    tokens: Sequence[Token], source: SqlText, subject: str
+) -> Iterator[LakehouseError]:
     """Report invalid literals of dates, times and intervals."""
-    tokens = dialect().tokenize(source.text)
     for at, (word, value) in enumerate(pairwise(tokens)):
         if value.token_type is not TokenType.STRING:
             continue

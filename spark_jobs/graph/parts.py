@@ -38,14 +38,13 @@ def parts_of(query: str, inputs: Mapping[str, Mapping[str, str]]) -> Parts | Non
     if not isinstance(tree, exp.Select):
         raise TypeError(f"not a SELECT: {query}")
     outputs = {one.output_name: one.unalias() for one in tree.selects}
-    rows = tree.copy()
-    rows.set("expressions", [exp.Star()])
+    tree.set("expressions", [exp.Star()])
     # ORDER BY may refer to an output by name or position.
-    if any(one.find(exp.Literal) for one in rows.find_all(exp.Ordered)):
+    if any(one.find(exp.Literal) for one in tree.find_all(exp.Ordered)):
         return None
-    named = {one.name for one in rows.find_all(exp.Column) if not one.table} & outputs.keys()
+    named = {one.name for one in tree.find_all(exp.Column) if not one.table} & outputs.keys()
     return Parts(
-        rows=_digest(rows, inputs, *(to_sql(outputs[name]) for name in sorted(named))),
+        rows=_digest(tree, inputs, *(to_sql(outputs[name]) for name in sorted(named))),
         columns={name: _digest(one, inputs) for name, one in outputs.items()},
     )
 
