@@ -49,7 +49,7 @@ def test_a_function_of_another_engine_is_unknown(call: str):
 def test_a_computed_name_is_refused_with_its_remedy():
     (found,) = problems_of("SELECT IDENTIFIER('day') AS d FROM silver.orders AS o")
     assert found.condition == "UNKNOWN_FUNCTION"
-    assert "Write the name" in found.hint
+    assert "write the name" in found.hint
 
 
 def test_distinct_rows_are_ordered_by_outputs_as_spark_knows_no_relation_behind_an_alias():
