@@ -70,11 +70,15 @@ class Live:
         self._landed = 0
 
     def land(self, records: DataFrame) -> None:
-        """Records in two partitions; each landing has its own time of arrival."""
+        """Records in several partitions; each landing has its own time of arrival.
+
+        All changes of a key are in one partition, behind its snapshots.
+        """
         self._landed += 1
         arrived = sf.expr(f"arrived_at + INTERVAL {self._landed} MINUTES")
-        frame = records.withColumns({"arrived_at": arrived, "partition": sf.expr("offset % 2")})
-        frame = frame.withColumn("partition", sf.col("partition").cast("int"))
+        frame = records.withColumn("arrived_at", arrived)
+        if self.entry.apply is ApplyMode.APPEND:
+            frame = frame.withColumn("partition", sf.expr("CAST(offset % 2 AS INT)"))
         append(frame.withColumn("arrival_date", sf.to_date("arrived_at")), self.bronze)
 
     @contextmanager
