@@ -155,10 +155,10 @@ def test_every_reason_names_tests_that_exist() -> None:
 def test_each_fault_has_a_test_or_a_reason() -> None:
     text = (REPOSITORY / "docs/faults.md").read_text("utf-8")
     rows = dict(
-        re.findall(r"^\| ([FB]\d\d(?: to B49)?) \| [^|]+ \| ([^|]+) \|$", text, re.MULTILINE)
+        re.findall(r"^\| ([FB]\d\d(?: to B48, B52)?) \| [^|]+ \| ([^|]+) \|$", text, re.MULTILINE)
     )
     faults = [f"F{number:02}" for number in range(1, 49)]
-    assert list(rows) == [*faults, "B01 to B49", "B50", "B51", "B52"]
+    assert list(rows) == [*faults, "B01 to B48, B52", "B49", "B50", "B51"]
     page = (REPOSITORY / "docs/bad-input.md").read_text("utf-8")
     assert {f"B{number:02}" for number in range(1, 49)} <= set(
         re.findall(r"^\| (B\d\d) ", page, re.MULTILINE)

@@ -546,7 +546,7 @@ CHANGE_CLASSES: tuple[BadInput, ...] = (
         {"status": "was 548"},
     ),
     rejected(
-        "B49",
+        "B52",
         "a change of a table without a primary key",
         "KEYLESS_CHANGE",
         (None, change("c", 49, 100)[1]),
@@ -554,7 +554,7 @@ CHANGE_CLASSES: tuple[BadInput, ...] = (
         (None, change("d", 49, 102)[1]),
     ),
     rejected(
-        "B49",
+        "B52",
         "a change of a table whose primary key has other columns than the declared keys",
         "KEY_COLUMNS_DIFFER",
         (b'{"order_id": 149, "line": 1}', change("c", 149, 100)[1]),
