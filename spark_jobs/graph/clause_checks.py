@@ -13,14 +13,14 @@ from spark_jobs.graph.functions import (
     aggregates,
     bare_columns,
     called_name,
-    is_aggregate,
-    window_of,
+    is_group_aggregate,
 )
+from spark_jobs.graph.misplaced import misplaced
 from spark_jobs.graph.parsing import SqlText
 from spark_jobs.graph.semantic_errors import MisplacedAggregateError, WindowError
-from spark_jobs.graph.shown import shown
 
 _GROUPING: Final = frozenset({"grouping", "grouping_id"})
+_ADD_TO_OUTPUTS: Final = "Add it to the SELECT list AS a name, and use this name."
 _SETS: Final = (exp.Rollup, exp.Cube, exp.GroupingSets)
 
 
@@ -59,13 +59,9 @@ def _without_sets(
     select: exp.Select, source: SqlText, subject: str
 ) -> Iterator[MisplacedAggregateError]:
     for call in grouping_calls(select, select) if not has_sets(select) else ():
-        yield MisplacedAggregateError(
-            subject,
-            shown(call),
-            "a query without ROLLUP, CUBE or GROUPING SETS",
-            hint="Remove it, or write GROUP BY ROLLUP (…) for totals of the groups as well.",
-            location=source.of(call),
-        )
+        clause = "a query without ROLLUP, CUBE or GROUPING SETS"
+        hint = "Remove it, or write GROUP BY ROLLUP (…) for totals of the groups as well."
+        yield misplaced(call, clause, source, subject, hint=hint)
 
 
 def _hidden_by_outputs(
@@ -87,13 +83,8 @@ def _hidden_by_outputs(
                 hidden = renamed if value.args.get("table") or key == "qualify" else renamed | names
                 found = name in bare or (key != "having" and name not in hidden)
                 if not isinstance(value, exp.Column) or not found:
-                    yield MisplacedAggregateError(
-                        subject,
-                        shown(call),
-                        f"{word} unless SELECT returns its column under its own name",
-                        hint="Add it to the SELECT list AS a name, and use this name.",
-                        location=source.of(call),
-                    )
+                    clause = f"{word} unless SELECT returns its column under its own name"
+                    yield misplaced(call, clause, source, subject, hint=_ADD_TO_OUTPUTS)
                     break
 
 
@@ -140,20 +131,14 @@ def _aggregate_in_qualify(
     select: exp.Select, source: SqlText, subject: str
 ) -> Iterator[MisplacedAggregateError]:
     for call in _own_aggregates(select.args.get("qualify"), select):
-        yield MisplacedAggregateError(
-            subject,
-            shown(call),
-            "QUALIFY",
-            hint="Add it to the SELECT list AS a name, and use this name.",
-            location=source.of(call),
-        )
+        yield misplaced(call, "QUALIFY", source, subject, hint=_ADD_TO_OUTPUTS)
 
 
 def _own_aggregates(part: exp.Expr | None, select: exp.Select) -> Iterator[exp.Func]:
     """The aggregates in a part of a SELECT, without GROUPING and without its subqueries."""
     for call in part.find_all(exp.Func) if part is not None else ():
-        own = call.parent_select is select and window_of(call) is None
-        if own and is_aggregate(call) and called_name(call) not in _GROUPING:
+        own = call.parent_select is select and called_name(call) not in _GROUPING
+        if own and is_group_aggregate(call):
             yield call
 
 
@@ -166,13 +151,8 @@ def _unordered(select: exp.Select, source: SqlText, subject: str) -> Iterator[La
         ordered = select.args.get(clause)
         aggregate = next(_own_aggregates(ordered, select), None)
         if aggregate is not None:
-            yield MisplacedAggregateError(
-                subject,
-                shown(aggregate),
-                "ORDER BY of SELECT DISTINCT",
-                hint="Add it to the SELECT list AS a name, and order by this name.",
-                location=source.of(aggregate),
-            )
+            hint = "Add it to the SELECT list AS a name, and order by this name."
+            yield misplaced(aggregate, "ORDER BY of SELECT DISTINCT", source, subject, hint=hint)
             continue
         for column in ordered.find_all(exp.Column) if ordered is not None else ():
             first, *others = [part.name.lower() for part in column.parts]

@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from sqlglot import exp
+from typing_extensions import TypeIs
 
 from spark_jobs.graph.dialect import dialect
 
@@ -145,10 +146,7 @@ def is_foreign(name: str) -> bool:
 
 def aggregates(node: exp.Expr) -> bool:
     """Whether an expression contains an aggregate of its own SELECT."""
-    for one in node.walk(prune=lambda inner: isinstance(inner, exp.Query)):
-        if isinstance(one, exp.Func) and is_aggregate(one) and window_of(one) is None:
-            return True
-    return False
+    return any(map(is_group_aggregate, node.walk(prune=lambda one: isinstance(one, exp.Query))))
 
 
 def window_of(call: exp.Expr) -> exp.Window | None:
@@ -164,8 +162,7 @@ def bare_columns(part: exp.Expr) -> Iterator[exp.Column]:
     """Columns outside of aggregates and of subqueries."""
 
     def prune(node: exp.Expr) -> bool:
-        called = isinstance(node, exp.Func) and is_aggregate(node) and window_of(node) is None
-        return called or isinstance(node, exp.Query)
+        return is_group_aggregate(node) or isinstance(node, exp.Query)
 
     for node in part.walk(prune=prune):
         if isinstance(node, exp.Column):
@@ -180,6 +177,11 @@ def is_aggregate(node: exp.Func) -> bool:
     name = called_name(node)
     kind = "aggregate" if name in _AGGREGATES_TOO else spark_functions().get(name)
     return kind == "aggregate" if kind else isinstance(node, exp.AggFunc)
+
+
+def is_group_aggregate(node: exp.Expr) -> TypeIs[exp.Func]:
+    """Whether a node is an aggregate over a group, not over a window."""
+    return isinstance(node, exp.Func) and is_aggregate(node) and window_of(node) is None
 
 
 def generates(node: exp.Expr) -> bool:

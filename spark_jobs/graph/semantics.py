@@ -8,16 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sqlglot import exp
-from typing_extensions import TypeIs
 
 from spark_jobs.errors import LakehouseError
 from spark_jobs.graph.field_checks import check_fields
-from spark_jobs.graph.functions import is_aggregate, window_of
+from spark_jobs.graph.functions import is_aggregate, is_group_aggregate, window_of
 from spark_jobs.graph.group_checks import ungrouped_columns, ungrouped_marks
+from spark_jobs.graph.misplaced import misplaced
 from spark_jobs.graph.order_checks import check_order
 from spark_jobs.graph.parsing import SqlText
 from spark_jobs.graph.semantic_errors import (
-    MisplacedAggregateError,
     MisplacedStarError,
     SetArityError,
     UngroupedColumnError,
@@ -99,28 +98,16 @@ def _misplaced(select: exp.Select, source: SqlText, subject: str) -> Iterator[La
                 if over
                 else "Filter groups in HAVING, or aggregate in a subquery."
             )
-            yield MisplacedAggregateError(
-                subject, shown(call), clause, hint=hint, location=source.of(call)
-            )
+            yield misplaced(call, clause, source, subject, hint=hint)
     for node in select.find_all(exp.Filter):
         for call in _calls(node.expression) if _own(node, select) else ():
-            yield MisplacedAggregateError(
-                subject,
-                shown(call),
-                "FILTER",
-                hint="Compute it in a subquery first, and filter by its column.",
-                location=source.of(call),
-            )
+            hint = "Compute it in a subquery first, and filter by its column."
+            yield misplaced(call, "FILTER", source, subject, hint=hint)
     having = select.args.get("having")
     for window in having.find_all(exp.Window) if having is not None else ():
         if _own(window, select):
-            yield MisplacedAggregateError(
-                subject,
-                f"{shown(window.this)} OVER",
-                "HAVING",
-                hint="Filter in QUALIFY, or in a query around this one.",
-                location=source.of(window),
-            )
+            hint = "Filter in QUALIFY, or in a query around this one."
+            yield misplaced(window, "HAVING", source, subject, hint=hint)
     yield from _nested(select, source, subject)
 
 
@@ -128,22 +115,12 @@ def _nested(select: exp.Select, source: SqlText, subject: str) -> Iterator[Lakeh
     """Aggregates and windows within an aggregate."""
     for window in select.find_all(exp.Window):
         if _own(window, select) and _inside_aggregate(window, select):
-            yield MisplacedAggregateError(
-                subject,
-                f"{shown(window.this)} OVER",
-                "an aggregate",
-                hint="Compute it in a subquery first, and aggregate its column.",
-                location=source.of(window),
-            )
+            hint = "Compute it in a subquery first, and aggregate its column."
+            yield misplaced(window, "an aggregate", source, subject, hint=hint)
     for call in select.find_all(exp.Func):
         if _own(call, select) and is_aggregate(call) and _inside_aggregate(call, select):
-            yield MisplacedAggregateError(
-                subject,
-                shown(call),
-                "another aggregate",
-                hint="Aggregate in a subquery first, and then its result.",
-                location=source.of(call),
-            )
+            hint = "Aggregate in a subquery first, and then its result."
+            yield misplaced(call, "another aggregate", source, subject, hint=hint)
 
 
 def _calls(clause: exp.Expr) -> Iterator[exp.Func]:
@@ -151,14 +128,8 @@ def _calls(clause: exp.Expr) -> Iterator[exp.Func]:
     for node in clause.walk(prune=lambda inner: isinstance(inner, exp.Query)):
         if isinstance(node, exp.Window) and isinstance(node.this, exp.Func):
             yield node.this
-        elif _aggregates(node):
+        elif is_group_aggregate(node):
             yield node
-
-
-def _aggregates(node: exp.Expr) -> TypeIs[exp.Func]:
-    """Whether a node is an aggregate over a group, not over a window."""
-    called = isinstance(node, exp.Func) and is_aggregate(node)
-    return called and window_of(node) is None
 
 
 def _inside_aggregate(call: exp.Expr, select: exp.Select) -> bool:
@@ -167,7 +138,7 @@ def _inside_aggregate(call: exp.Expr, select: exp.Select) -> bool:
         return False
     node = call.parent
     while node is not None and node is not select:
-        if _aggregates(node):
+        if is_group_aggregate(node):
             return True
         node = node.parent
     return False
@@ -184,10 +155,6 @@ def _ungrouped(select: exp.Select, source: SqlText, subject: str) -> Iterator[La
         place = source.of(column)
         yield UngroupedColumnError(subject, column.name, grouped=grouped, location=place)
     for call in ungrouped_marks(select):
-        yield MisplacedAggregateError(
-            subject,
-            shown(call),
-            "a query that does not group by its column",
-            hint="Give it what GROUP BY has, as it is written there.",
-            location=source.of(call),
-        )
+        clause = "a query that does not group by its column"
+        hint = "Give it what GROUP BY has, as it is written there."
+        yield misplaced(call, clause, source, subject, hint=hint)

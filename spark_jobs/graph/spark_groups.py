@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from sqlglot import exp
 
 from spark_jobs.graph.clause_checks import grouping_calls, has_sets
-from spark_jobs.graph.functions import aggregates, is_aggregate, window_of
+from spark_jobs.graph.functions import aggregates, is_group_aggregate
 from spark_jobs.graph.group_checks import grouping_expressions
 
 _AFTER_GROUPS = ("having", "qualify", "order")
@@ -59,7 +59,7 @@ def _name_outputs(select: exp.Select) -> None:
         calls = [*grouping_calls(node, select)]
         hidden = any(renamed & set(one.find_all(exp.Column)) for one in calls)
         return hidden or any(
-            _is_aggregate(one) and one not in calls for one in node.find_all(exp.Func)
+            is_group_aggregate(one) and one not in calls for one in node.find_all(exp.Func)
         )
 
     if having is not None:
@@ -76,13 +76,9 @@ def _name_output(
     """Replace the outermost nodes that equal an output, if they are refused."""
     if (name := names.get(node)) is not None and refused(node):
         node.replace(exp.Column(this=name.copy()))
-    elif not isinstance(node, exp.Query) and not _is_aggregate(node):
+    elif not isinstance(node, exp.Query) and not is_group_aggregate(node):
         for one in list(node.iter_expressions()):
             _name_output(one, names, refused)
-
-
-def _is_aggregate(node: exp.Expr) -> bool:
-    return isinstance(node, exp.Func) and is_aggregate(node) and window_of(node) is None
 
 
 def _column_name(node: exp.Expr) -> str:
