@@ -27,13 +27,13 @@ from spark_jobs.sections import GoldSettings
 from spark_jobs.serving.project import applied_manifest
 from spark_jobs.serving.sql.session import QuerySession
 from spark_jobs.settings import Settings, load_settings
-from spark_jobs.state.deployments import Deployment, DeploymentStatus
 from spark_jobs.state.environments import Environment
 from spark_jobs.state.store import ControlStore
 from spark_jobs.storage import reader
 from spark_jobs.storage.compiled import compiled
 from spark_jobs.storage.lake import Lake
 from tests.compiling import put_compiled
+from tests.deployments import put_in_force
 from tests.golden.declaration_cases import RIGHT, write_project
 from tests.spark.right import assert_right
 
@@ -91,17 +91,8 @@ class Shop:
         newest = self.store.newest_deployment()
         number = newest.number + 1 if newest else 1
         manifest = self.project.model_copy(update={"deployment": f"d{number}"})
-        self.store.begin_deployment(
-            Deployment(
-                deployment_id=f"d{number}",
-                number=number,
-                status=DeploymentStatus.APPLIED,
-                in_force=True,
-                who="tests",
-                manifest=manifest.model_dump_json(),
-                settings=kept_settings(self.settings),
-            )
-        )
+        text, kept = manifest.model_dump_json(), kept_settings(self.settings)
+        put_in_force(self.store, text, number=number, name=f"d{number}", settings=kept)
         put_compiled(self.settings, manifest)
 
     @property

@@ -9,9 +9,9 @@ from typer.testing import CliRunner, Result
 from spark_jobs.cli.main import app
 from spark_jobs.deploy.kept_settings import kept_settings
 from spark_jobs.settings import load_settings
-from spark_jobs.state.deployments import Deployment, DeploymentStatus
 from spark_jobs.state.store import ControlStore
 from spark_jobs.storage.compiled import compiled
+from tests.deployments import put_in_force
 
 
 def tidemark(project: Path, *words: str) -> Result:
@@ -23,15 +23,6 @@ def in_force(project: Path) -> None:
     settings = load_settings(project)
     manifest = compiled(settings).model_copy(update={"deployment": "d1-tests"})
     with ControlStore.open(settings.control_url) as store:
-        store.begin_deployment(
-            Deployment(
-                deployment_id="d1-tests",
-                number=1,
-                status=DeploymentStatus.APPLIED,
-                in_force=True,
-                who="tests",
-                manifest=manifest.model_dump_json(),
-                settings=kept_settings(settings),
-            )
-        )
+        text, kept = manifest.model_dump_json(), kept_settings(settings)
+        put_in_force(store, text, number=1, name="d1-tests", settings=kept)
     manifest.write(settings.manifest_file)

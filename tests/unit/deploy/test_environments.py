@@ -35,12 +35,12 @@ from spark_jobs.rollout.environments import (
 )
 from spark_jobs.rollout.promotion_plan import plan_promotion
 from spark_jobs.settings import Settings, load_settings
-from spark_jobs.state.deployments import Deployment, DeploymentStatus
 from spark_jobs.state.environments import Environment, EnvironmentStatus, ViewState
 from spark_jobs.state.store import ControlStore
 from spark_jobs.state.types import utc_now
 from spark_jobs.storage.errors import FilesRemainError
 from spark_jobs.storage.lake import Lake
+from tests import deployments
 from tests.compiling import compiled_files
 from tests.golden.declaration_cases import RIGHT, write_project
 
@@ -73,16 +73,7 @@ def put_in_force(settings: Settings, store: ControlStore) -> Manifest:
     number = newest.number + 1 if newest else 1
     manifest = compiled_files(settings.project_dir)
     manifest = manifest.model_copy(update={"deployment": f"d{number}"})
-    store.begin_deployment(
-        Deployment(
-            deployment_id=f"d{number}",
-            number=number,
-            status=DeploymentStatus.APPLIED,
-            in_force=True,
-            who="tests",
-            manifest=manifest.model_dump_json(),
-        )
-    )
+    deployments.put_in_force(store, manifest.model_dump_json(), number=number, name=f"d{number}")
     manifest.write(settings.manifest_file)
     return manifest
 

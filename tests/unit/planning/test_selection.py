@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 import pytest
@@ -60,6 +60,11 @@ def manifest(tmp_path_factory: pytest.TempPathFactory) -> Manifest:
         "sql/gold/totals.sql": GOLD.format(table="gold.sums", owner="shop", tags="[board]"),
         "sql/gold/visits.sql": GOLD.format(table="silver.clicks", owner="web", tags="[]"),
     }
+    return compiled(folder, files)
+
+
+def compiled(folder: Path, files: Mapping[str, str]) -> Manifest:
+    """The manifest of a project with some files; the keys are paths below its folder."""
     for name, text in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text, encoding="utf-8")
@@ -140,11 +145,9 @@ def test_a_tag_is_refused_where_nothing_has_one(tmp_path: Path) -> None:
         "sql/silver/orders.sql": SILVER.format(name="orders", owner="shop", tags="[]"),
         "sql/gold/sums.sql": GOLD.format(table="silver.orders", owner="shop", tags="[]"),
     }
-    for name, text in files.items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(text, encoding="utf-8")
+    manifest = compiled(tmp_path, files)
     with pytest.raises(NothingSelectedError) as raised:
-        selected(compile_project(tmp_path), "tag:finance")
+        selected(manifest, "tag:finance")
     assert raised.value.hint == "No table of the project has a tag."
 
 

@@ -11,10 +11,10 @@ from spark_jobs.orchestration.compiled import compiled_manifest
 from spark_jobs.settings import Settings, load_settings
 from spark_jobs.stack.foreground import main
 from spark_jobs.stack.stack import note_start, write_manifest
-from spark_jobs.state.deployments import Deployment, DeploymentStatus
 from spark_jobs.state.store import ControlStore
 from spark_jobs.storage.compiled import compiled
 from spark_jobs.storage.in_force import copy_in_force, current_manifest, follow_in_force
+from tests.deployments import put_in_force
 
 SOURCE = "format: json\ntopic: {name}\nevent_id: id\ncolumns: {{id: STRING}}\n"
 
@@ -48,17 +48,8 @@ def apply_image(settings: Settings, number: int, *, readable: bool = True) -> Ma
     name = f"d{number}-tests"
     manifest = compiled(settings).model_copy(update={"deployment": name})
     with ControlStore.open(settings.control_url) as store:
-        store.begin_deployment(
-            Deployment(
-                deployment_id=name,
-                number=number,
-                status=DeploymentStatus.APPLIED,
-                in_force=True,
-                who="tests",
-                manifest=manifest.model_dump_json() if readable else '{"format": 2}',
-                settings={},
-            )
-        )
+        text = manifest.model_dump_json() if readable else '{"format": 2}'
+        put_in_force(store, text, number=number, name=name)
     return manifest
 
 
