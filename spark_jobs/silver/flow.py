@@ -32,7 +32,7 @@ from spark_jobs.state.types import utc_now
 from spark_jobs.storage.checkpoints import damage, last_planned
 from spark_jobs.storage.lake import Lake
 from spark_jobs.storage.policy import batch_limit
-from spark_jobs.storage.streams import read_stream
+from spark_jobs.storage.streams import by_operators, read_stream
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,9 @@ class SilverFlow:
         self._hold(epoch).check()
         bronze = Lake(self.settings.lake).location(self.source.table_name)
         pace = f"{self.settings.streams.silver_trigger_seconds} seconds"
-        frame, apply = self._stream_applier(epoch).streamed(read_stream(spark, bronze))
+        frame, apply = self._stream_applier(epoch).streamed(
+            read_stream(by_operators(spark), bronze)
+        )
         return (
             frame.writeStream.queryName(self.name)
             .option("checkpointLocation", self.checkpoint(epoch))
@@ -113,13 +115,13 @@ class SilverFlow:
     def reprocessor(self, spark: SparkSession) -> Reprocessor:
         """Reprocesses quarantined records of this table, next to the running query."""
         applier = self._applier(self.store.epoch(self.name))
-        return reprocessor(applier, spark, self._guard)
+        return reprocessor(applier, by_operators(spark), self._guard)
 
     def rebuilder(self, spark: SparkSession) -> Rebuilder:
         """Rebuilds this table from bronze, next to the running query."""
         epoch, lake = self.store.epoch(self.name), Lake(self.settings.lake)
         return Rebuilder(
-            spark=spark,
+            spark=by_operators(spark),
             stream=self._paused_stream(epoch),
             bronze=lake.location(self.source.table_name),
             folder=lake.rebuild(self.entry.name),

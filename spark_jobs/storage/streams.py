@@ -73,6 +73,24 @@ def streaming_session(settings: Settings) -> SparkSession:
     return spark
 
 
+def by_operators(spark: SparkSession) -> SparkSession:
+    """A copy of the session that compiles each operator of a query by itself.
+
+    Spark would compile all operators of a stage as one method. For records with many checks that
+    method always exceeds ``spark.sql.codegen.hugeMethodLimit``, so Spark would generate it for each
+    batch, discard it, and then compile each operator by itself anyway.
+
+    Args:
+        spark: a classic session; it stays as it is.
+    """
+    from pyspark.sql import SparkSession  # noqa: PLC0415
+
+    # A stream copies its session in the same way. PySpark's newSession would lose its settings.
+    copied = SparkSession(spark.sparkContext, spark._jsparkSession.cloneSession())  # noqa: SLF001
+    copied.conf.set("spark.sql.codegen.wholeStage", "false")
+    return copied
+
+
 @usual_rights()
 def create_stream_table(
     spark: SparkSession,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
@@ -79,15 +79,18 @@ def silver_rows(
             late = expired_on_arrival(entry.expiry, time, arrived=sf.col(ARRIVED_AT))
             passes &= ~late
         carried = Carried.of(source, entry, projection)
-        extra = _changes(passes, source=source, entry=entry)
+        extra = _changes(source=source, entry=entry)
+        deleted = sf.col(DELETED)
+        named = _with(named, projection, {DELETED: _deleted(entry, passes)})
         problems = _change_problems(source, entry, carried=carried, projection=projection)
-        written = sf.col(OPERATION).isin(*CHANGES) & ~extra[DELETED]
+        written = sf.col(OPERATION).isin(*CHANGES) & ~deleted
         problems += rule_problems(entry, outputs, written=written, unsent=carried.unsent())
         named = _with_problems(named, problems, projection)
         kept = sf.col(PROBLEM).isNotNull()
         if carried.outputs:
-            extra[UNFILLED] = sf.when(~extra[DELETED], carried.unfilled())
-            kept |= extra[UNFILLED].isNotNull()
+            named = _with(named, projection, {UNFILLED: sf.when(~deleted, carried.unfilled())})
+            extra[UNFILLED] = sf.col(UNFILLED)
+            kept |= sf.col(UNFILLED).isNotNull()
         else:
             extra[UNFILLED] = sf.lit(None).cast("array<string>")
         if entry.apply is ApplyMode.UPSERT:
@@ -109,14 +112,21 @@ def silver_rows(
     )
 
 
+def _with(typed: DataFrame, projection: Projection, columns: Mapping[str, Column]) -> DataFrame:
+    """The typed records with columns that are read several times; their relation keeps its name.
+
+    Each mention of an expression is analyzed and optimized in each batch.
+    """
+    return typed.withColumns(dict(columns)).alias(projection.relation)
+
+
 def _with_problems(
     typed: DataFrame, problems: Sequence[Column], projection: Projection
 ) -> DataFrame:
     """The typed records with the first problem of each; their relation keeps its name."""
     if not problems:
         return typed
-    first = sf.coalesce(sf.col(PROBLEM), *problems)
-    return typed.withColumn(PROBLEM, first).alias(projection.relation)
+    return _with(typed, projection, {PROBLEM: sf.coalesce(sf.col(PROBLEM), *problems)})
 
 
 def _change_problems(
@@ -157,14 +167,18 @@ def _coordinates() -> Column:
     return sf.concat_ws("-", sf.col("__topic"), *(sf.col(name) for name in COORDINATES))
 
 
-def _changes(passes: Column, *, source: SourceEntry, entry: SilverEntry) -> dict[str, Column]:
+def _deleted(entry: SilverEntry, passes: Column) -> Column:
+    """Whether a change deletes its row; one that fails the WHERE clause, or has expired, does."""
     told = sf.expr(entry.apply_as_deletes or f"{OPERATION} = 'd'")
     removed = sf.coalesce(told, sf.lit(False)) | sf.col(OPERATION).isin("d", TRUNCATE)  # noqa: FBT003
+    return removed | ~passes
+
+
+def _changes(*, source: SourceEntry, entry: SilverEntry) -> dict[str, Column]:
     found = {
         OPERATION: sf.col(OPERATION),
         SEQUENCE: _sequence(source, entry),
-        # A row that fails the WHERE clause, or has expired, counts as deleted.
-        DELETED: removed | ~passes,
+        DELETED: sf.col(DELETED),
         CANDIDATE: _usable() & (sf.col(OPERATION) != MESSAGE),
     }
     if entry.apply is ApplyMode.HISTORY:

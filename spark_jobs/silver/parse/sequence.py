@@ -14,7 +14,7 @@ begins at the position where the one before it ends.
 
 from __future__ import annotations
 
-from pyspark.sql import Column
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from spark_jobs.silver.parse.casting import text_at
@@ -33,16 +33,40 @@ COMMIT_LENGTH = KIND_START + 2 + ORDER_DIGITS
 # Offset that makes all times since year 1 positive, so that they sort as text.
 YEAR_ONE_MICROSECONDS = 62_135_596_800_000_000
 _LOWEST = -(2**63)
+# Positions in the log: of the change, of the end of the transaction before, and read so far.
+_LSN, _LAST_COMMIT, _REACHED = "__lsn", "__last_commit", "__reached"
+_PAIR = "__positions"
+
+
+def with_positions(changes: DataFrame, change: str) -> DataFrame:
+    """The changes with the columns that ``commit_sequence`` and ``is_early`` read.
+
+    They are columns because they are read several times: each mention of an expression is analyzed
+    and optimized in each batch.
+
+    Args:
+        changes: Debezium changes.
+        change: name of the column with the document.
+    """
+    document = sf.col(change)
+    pair = sf.try_parse_json(text_at(document, f"{ROOT}.source.sequence"))
+    lsn = text_at(document, f"{ROOT}.source.lsn").try_cast("bigint")
+    first, second = (
+        sf.try_variant_get(_PAIR, f"$[{at}]", "string").try_cast("bigint") for at in (0, 1)
+    )
+    return changes.withColumns({_PAIR: pair, _LSN: lsn}).withColumns(
+        {_LAST_COMMIT: first, _REACHED: second}
+    )
 
 
 def commit_sequence(change: Column, operation: Column) -> Column:
     """The sequence of a Debezium change from PostgreSQL; NULL if it has no position.
 
     Args:
-        change: its document.
+        change: its document, in a frame from ``with_positions``.
         operation: its operation.
     """
-    lsn, (last_commit, reached) = _lsn(change), _last_commit_and_reached(change)
+    lsn, last_commit, reached = sf.col(_LSN), sf.col(_LAST_COMMIT), sf.col(_REACHED)
     # An incremental snapshot gives only the log position read so far. A change that was written
     # before it and committed after it is newer than the row.
     position = sf.coalesce(lsn, sf.when((operation == "r") & reached.isNotNull(), 0))
@@ -71,29 +95,14 @@ def parts(sequence: Column) -> tuple[Column, Column, Column]:
     )
 
 
-def is_early(change: Column, operation: Column) -> Column:
+def is_early(operation: Column) -> Column:
     """Whether Debezium knew of no transaction before that of a change; never NULL.
 
     Args:
-        change: its document.
-        operation: its operation.
+        operation: its operation, in a frame from ``with_positions``.
     """
-    last_commit, _ = _last_commit_and_reached(change)
     streamed = sf.coalesce(operation != "r", sf.lit(False))  # noqa: FBT003
-    return last_commit.isNull() & _lsn(change).isNotNull() & streamed
-
-
-def _lsn(change: Column) -> Column:
-    return text_at(change, f"{ROOT}.source.lsn").try_cast("bigint")
-
-
-def _last_commit_and_reached(change: Column) -> tuple[Column, Column]:
-    """The end of the transaction before, and the position read so far; each may be NULL."""
-    pair = sf.try_parse_json(text_at(change, f"{ROOT}.source.sequence"))
-    first, second = (
-        sf.try_variant_get(pair, f"$[{at}]", "string").try_cast("bigint") for at in (0, 1)
-    )
-    return first, second
+    return sf.col(_LAST_COMMIT).isNull() & sf.col(_LSN).isNotNull() & streamed
 
 
 def commit_time(change: Column) -> Column:

@@ -29,7 +29,12 @@ from spark_jobs.silver.parse.documents import (
 )
 from spark_jobs.silver.parse.exact_numbers import may_be_rounded
 from spark_jobs.silver.parse.nested import Nested, nested
-from spark_jobs.silver.parse.sequence import commit_sequence, commit_time, is_early
+from spark_jobs.silver.parse.sequence import (
+    commit_sequence,
+    commit_time,
+    is_early,
+    with_positions,
+)
 from spark_jobs.silver.parse.shapes import SHAPE, WRITES, is_object, shape
 from spark_jobs.silver.parse.unavailable import UNAVAILABLE, is_placeholder, large_columns
 
@@ -108,10 +113,11 @@ def _typed_changes(
         OPERATION, text_at(sf.col("__change"), f"{ROOT}.op")
     )
     operation, change = sf.col(OPERATION), sf.col("__change")
-    images = changes.withColumns(
+    placed = with_positions(changes, "__change")
+    images = placed.withColumns(
         {
             SEQUENCE: commit_sequence(change, operation),
-            EARLY: is_early(change, operation),
+            EARLY: is_early(operation),
             COMMITTED_AT: commit_time(change),
             "__rounded": _row_of("__change"),
         }
