@@ -18,7 +18,10 @@ class SecretMissingError(LakehouseError):
     path: Path
     primary = "secret {name!r} does not exist"
     detail = 'It would be in "{path}".'
-    hint = "Start the stack with `make up`, which generates it."
+    hint = (
+        "Start the stack with `make up`, which generates it; "
+        "if it runs, stop it with `make down` before."
+    )
 
 
 class CertificateRefusedError(LakehouseError):

@@ -13,11 +13,13 @@ import shutil
 import stat
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
 import psycopg
 
+from spark_jobs.access.secrets import secret_path
 from spark_jobs.settings import Settings
 from spark_jobs.stack.certificates import POSTGRES, ensure_certificate
 from spark_jobs.stack.errors import PartFailedError, ProgramMissingError, StateUnreachableError
@@ -29,7 +31,7 @@ from spark_jobs.stack.postgres import (
     ensure_databases,
     secret_name,
 )
-from spark_jobs.stack.secrets import ensure_secret
+from spark_jobs.stack.secrets import ensure_secret, random_password, write_secret
 
 # The account of the distribution's package; used only if root starts the stack.
 SERVER_ACCOUNT = "postgres"
@@ -135,9 +137,11 @@ def check_postgres() -> None:
 def prepare_cluster(settings: Settings) -> None:
     """Initialise the cluster once, and write its settings each time.
 
+    A superuser's password that was lost is replaced.
+
     Raises:
         StateUnreachableError: the server's account cannot reach the directory.
-        PartFailedError: ``initdb`` fails.
+        PartFailedError: ``initdb`` fails, or the server cannot set the password.
     """
     data = data_directory(settings)
     account = server_account()
@@ -154,6 +158,8 @@ def prepare_cluster(settings: Settings) -> None:
         own.write_text(text)
         if account:
             shutil.chown(own, account, account)
+    if not secret_path(settings, secret_name(SUPERUSER)).exists():
+        replace_password(settings, data, account)
 
 
 def server_files(settings: Settings) -> dict[str, str]:
@@ -192,37 +198,85 @@ def check_reachable(directory: Path, account: str) -> None:
 def initialise(settings: Settings, data: Path, account: str | None) -> None:
     """Run ``initdb`` as the server's account, with the superuser's password from a file.
 
+    The cluster gets its place when it is complete: an interrupted ``initdb`` leaves files that
+    look like a cluster.
+
     Raises:
         PartFailedError: ``initdb`` fails.
     """
-    # An interrupted run leaves a directory that initdb would refuse.
-    shutil.rmtree(data, ignore_errors=True)
+    fresh = data.with_name("fresh")
+    for unfinished in (fresh, data):
+        shutil.rmtree(unfinished, ignore_errors=True)
     password = ensure_secret(settings, secret_name(SUPERUSER))
     with tempfile.NamedTemporaryFile("w", dir=data.parent, prefix=".password") as file:
         file.write(password)
         file.flush()
         if account:
             shutil.chown(file.name, account, account)
-        answer = subprocess.run(
+        answer = run_as(
+            account,
             [
-                *(binary("initdb"), "--pgdata", str(data), "--username", SUPERUSER),
+                *(binary("initdb"), "--pgdata", str(fresh), "--username", SUPERUSER),
                 *("--encoding", "UTF8", "--locale", "C.UTF-8", "--auth", "scram-sha-256"),
                 *("--data-checksums", "--pwfile", file.name),
             ],
-            capture_output=True,
-            text=True,
-            check=False,
-            user=account,
-            group=account,
-            extra_groups=[] if account else None,
-            cwd=data.parent,
+            data.parent,
         )
     if answer.returncode != 0:
         raise PartFailedError(
             "postgres", "could not initialise its cluster", log=None, tail=answer.stderr[-2000:]
         )
-    with (data / "postgresql.conf").open("a") as file:
+    with (fresh / "postgresql.conf").open("a") as file:
         file.write("\ninclude 'tidemark.conf'\n")
+    fresh.rename(data)
+
+
+def replace_password(settings: Settings, data: Path, account: str | None) -> None:
+    """Give the superuser a new password, without the old one: nobody else may use the cluster.
+
+    Raises:
+        PartFailedError: the server cannot set it.
+    """
+    password = random_password()
+    answer = run_as(
+        account,
+        [
+            *(binary("postgres"), "--single", "-D", str(data)),
+            *("-c", "exit_on_error=on", "-c", "log_min_error_statement=panic", "postgres"),
+        ],
+        data.parent,
+        text=f"ALTER ROLE {SUPERUSER} PASSWORD '{password}'\n",
+    )
+    if answer.returncode != 0:
+        raise PartFailedError(
+            "postgres", "could not replace a lost password", log=None, tail=answer.stderr[-2000:]
+        )
+    # Written last: without the file, the next start does this again.
+    write_secret(settings, secret_name(SUPERUSER), password)
+
+
+def run_as(
+    account: str | None, command: Sequence[str], directory: Path, *, text: str = ""
+) -> subprocess.CompletedProcess[str]:
+    """Run a program of the server as its account.
+
+    Args:
+        account: None: the account of this process.
+        command: the program's path and its arguments.
+        directory: where it runs.
+        text: its input.
+    """
+    return subprocess.run(
+        command,
+        input=text,
+        capture_output=True,
+        text=True,
+        check=False,
+        user=account,
+        group=account,
+        extra_groups=[] if account else None,
+        cwd=directory,
+    )
 
 
 def probe_server(settings: Settings) -> str | None:
