@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import json
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+
+from pydantic import ValidationError
 
 from spark_jobs.deploy.change import Cost
 from spark_jobs.deploy.environments import entry_of
@@ -12,20 +15,21 @@ from spark_jobs.deploy.kept_settings import kept_settings
 from spark_jobs.deploy.plan import Plan, Running, plan_change
 from spark_jobs.deploy.steps import Step, StepKind, connector_step
 from spark_jobs.graph.manifest import Manifest, SilverEntry, SourceEntry
-from spark_jobs.names import TableName
+from spark_jobs.names import Layer, TableName
 from spark_jobs.rollout.sources import new_source_facts
 from spark_jobs.settings import Settings
 from spark_jobs.state.attempts import AttemptStatus
 from spark_jobs.state.deployments import Deployment
 from spark_jobs.state.store import ControlStore
+from spark_jobs.state.types import JsonObject
 from spark_jobs.storage import log
 from spark_jobs.storage.errors import LogUnreadableError, TableMissingError
 from spark_jobs.storage.lake import Lake, TableLocations
 
 # How many attempts of a view are searched for its last full refresh.
 _REMEMBERED = 20
-# How many deployments are searched for the last declaration of a removed table.
-_SEARCHED = 100
+# How many deployments are read at once; each has a manifest.
+_PAGE = 20
 
 
 @dataclass(frozen=True)
@@ -121,19 +125,46 @@ def _former(store: ControlStore, kept: Collection[str], project: Manifest) -> Ma
         return None
     sources: dict[str, SourceEntry] = {}
     silver: dict[str, SilverEntry] = {}
-    for deployment in store.deployments(limit=_SEARCHED):
-        manifest = Manifest.stored(deployment.manifest) if deployment.in_force else None
-        if manifest is None:
-            continue
+    for deployment in _newest_first(store):
+        # Parsed without the checks of a manifest: other releases wrote some.
+        stored = json.loads(deployment.manifest) if deployment.in_force else {}
         for table in sorted(wanted):
-            match entry_of(manifest, table):
+            match _declared(stored, table):
                 case SourceEntry() as source:
                     sources[table.name] = source
                     wanted.discard(table)
                 case SilverEntry() as entry:
                     silver[table.name] = entry
                     wanted.discard(table)
+        if not wanted:
+            break
     return Manifest(project=project.project, sources=sources, silver=silver)
+
+
+def _newest_first(store: ControlStore) -> Iterator[Deployment]:
+    """All deployments; read in pages, because most searches end early."""
+    before = None
+    while page := store.deployments(limit=_PAGE, before=before):
+        yield from page
+        before = page[-1].number
+
+
+def _declared(stored: JsonObject, table: TableName) -> SourceEntry | SilverEntry | None:
+    """A table's declaration in a manifest of any release; fields that this one lacks are left out.
+
+    Args:
+        stored: the manifest.
+        table: a source's table or a silver table.
+    """
+    bronze = table.layer is Layer.BRONZE
+    kind: type[SourceEntry | SilverEntry] = SourceEntry if bronze else SilverEntry
+    entry = stored.get("sources" if bronze else "silver", {}).get(table.name)
+    try:
+        return (
+            None if entry is None else kind.model_validate_json(json.dumps(entry), extra="ignore")
+        )
+    except ValidationError:
+        return None
 
 
 def costs(

@@ -55,10 +55,10 @@ class DeploymentStore:
         with self._read() as connection:
             return deployments.newest(connection)
 
-    def deployments(self, *, limit: int = 20) -> list[Deployment]:
-        """Deployments, newest first."""
+    def deployments(self, *, limit: int = 20, before: int | None = None) -> list[Deployment]:
+        """Deployments, newest first; only those with a number below ``before``."""
         with self._read() as connection:
-            return deployments.history(connection, limit=limit)
+            return deployments.history(connection, limit=limit, before=before)
 
     def put_in_force(self, deployment_id: str) -> None:
         """Put a deployment's manifest in force; the streams follow it from now on."""

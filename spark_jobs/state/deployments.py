@@ -152,12 +152,18 @@ def newest(connection: Connection) -> Deployment | None:
     return _first(connection, DEPLOYMENTS.c.number > 0)
 
 
-def history(connection: Connection, *, limit: int) -> list[Deployment]:
-    """Deployments, newest first."""
-    rows = connection.execute(
-        select(DEPLOYMENTS).order_by(DEPLOYMENTS.c.number.desc()).limit(limit)
-    ).mappings()
-    return [_read(row) for row in rows]
+def history(connection: Connection, *, limit: int, before: int | None = None) -> list[Deployment]:
+    """Deployments, newest first.
+
+    Args:
+        connection: to the control database.
+        limit: how many at most.
+        before: only those with a smaller number.
+    """
+    found = select(DEPLOYMENTS).order_by(DEPLOYMENTS.c.number.desc()).limit(limit)
+    if before is not None:
+        found = found.where(DEPLOYMENTS.c.number < before)
+    return [_read(row) for row in connection.execute(found).mappings()]
 
 
 def _first(connection: Connection, condition: Any) -> Deployment | None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -26,6 +28,7 @@ from spark_jobs.state.errors import DeploymentOvertakenError
 from spark_jobs.state.failpoints import EXIT_CODE, VARIABLE
 from spark_jobs.state.store import ControlStore
 from tests.compiling import compiled_files
+from tests.deployments import put_in_force
 from tests.forking import forking
 from tests.golden.declaration_cases import RIGHT, write_project
 
@@ -267,6 +270,30 @@ def test_a_table_declared_again_must_fit_what_is_stored(
     write_project(settings.project_dir, {})
     run(settings, store)
     assert store.deployment_in_force().kept == {}
+
+
+@pytest.mark.parametrize(("later", "fields"), [(120, {}), (1, {"of_another_release": 1})])
+def test_a_table_declared_again_long_after_must_fit_too(
+    settings: Settings, store: ControlStore, later: int, fields: dict[str, int]
+) -> None:
+    """After many deployments, and if another release wrote its last declaration."""
+    run(settings, store)
+    stored = json.loads(store.deployment_in_force().manifest)
+    clicks = stored["sources"]["clicks"]
+    clicks |= {**fields, "topic": "older"}
+    clicks["columns"][0] |= fields
+    for file in GONE:
+        (settings.project_dir / file).unlink()
+    run(settings, store)
+    last = store.deployment_in_force()
+    put_in_force(store, json.dumps(stored), number=last.number + 1, name="d-with-clicks")
+    for number in range(last.number + 2, last.number + 2 + later):
+        store.begin_deployment(replace(last, number=number, deployment_id=f"d-{number}"))
+    write_project(settings.project_dir, {})
+
+    problems = make_plan(settings, store, compiled_files(settings.project_dir)).plan.problems
+
+    assert [(one.condition, one.what) for one in problems] == [("CHANGE_LOSES_DATA", "topic")]
 
 
 def test_a_plan_with_problems_does_nothing(settings: Settings, store: ControlStore) -> None:
