@@ -145,7 +145,7 @@ def selected_tables(
         wanted = {name for name in tables if TableName.parse(name).layer in layers}
         if not wanted and not _may_be_empty(terms):
             kinds = " or ".join(_KINDS[layer] for layer in layers)
-            raise NothingSelectedError(text, _remedy(terms, graph, tables), wanted=kinds)
+            raise NothingSelectedError(text, _remedy(terms, graph, tables, layers), wanted=kinds)
         found |= wanted
     return found
 
@@ -263,12 +263,19 @@ def _may_be_empty(terms: Sequence[Term]) -> bool:
     return any(term.method is Method.STATE for term in terms)
 
 
-def _remedy(terms: Sequence[Term], graph: _Graph, tables: set[str]) -> str:
+def _remedy(
+    terms: Sequence[Term], graph: _Graph, tables: set[str], layers: Collection[Layer]
+) -> str:
     if tables:
         (first, *_) = sorted(tables)
         return f'Write "{first}+" for the gold views that read it.'
     for term in terms:
         known = graph.values(term.method)
+        if term.method is Method.NAME:
+            # A table of another layer selects only what reads it.
+            known = [
+                name if TableName.parse(name).layer in layers else f"{name}+" for name in known
+            ]
         word = f"gold.{term.value}" if _is_short(term) else term.value
         if not graph.selected(term, lambda: ()) and (near := did_you_mean(word, known)):
             return near

@@ -131,6 +131,8 @@ def test_changed_views_are_computed_only_for_a_state_selector(manifest: Manifest
         ("tag:finance,owner:wed", 'Did you mean "web"?'),
         ("silver.orders", 'Write "silver.orders+" for the gold views that read it.'),
         ("gold.summs+", 'Did you mean "gold.sums"?'),
+        ("silver.ordersnone", 'Did you mean "silver.orders+"?'),
+        ("silver.ordersnone+", 'Did you mean "silver.orders+"?'),
     ],
 )
 def test_an_empty_selection_suggests_known_names(manifest: Manifest, text: str, hint: str) -> None:
