@@ -33,7 +33,7 @@ def explanation(found: Explanation) -> RenderableType:
     if found.maintenance.operators:
         operators = Table(box=None, padding=(0, 2), header_style="dim")
         operators.add_column("operator", overflow="fold", ratio=3)
-        operators.add_column("rule", overflow="fold", ratio=2)
+        operators.add_column("maintenance", overflow="fold", ratio=2)
         for one in found.maintenance.operators:
             operators.add_row(Text(one.operator), Text(one.rule))
         parts += [Text(""), operators]
