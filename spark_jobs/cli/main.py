@@ -45,6 +45,10 @@ class _Verbs(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
+        except typer.BadParameter as error:
+            # The library that checks a value of an enumeration puts this before its sentence.
+            error.message = error.message.replace("Value error, ", "", 1)
+            raise
         except BrokenPipeError as error:
             if output_is_gone():
                 raise

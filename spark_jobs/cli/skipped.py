@@ -29,6 +29,9 @@ def skipped(
             count = answer(project.settings, by=asker(), reason=because.reason)
             typer.echo(f"Changes that are answered now: {count:,}")
             return
+    if not found:
+        typer.echo("The connector left out no change.")
+        return
     table = FittedTable(title="Changes that the connector left out")
     for column in ("at", "position", "operation", "transaction", "committed at", "cause"):
         table.add_column(column)

@@ -1,0 +1,33 @@
+"""What the command line says about words that it does not know, and where nothing is to show."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from spark_jobs.cli.main import app
+from tests.golden.declaration_cases import write_project
+
+
+def tidemark(project: Path, *words: str) -> Result:
+    return CliRunner().invoke(app, ["--project", str(project), *words])
+
+
+@pytest.mark.parametrize("words", [("schema", "nope"), ("test", "--engine", "nope")])
+def test_an_unknown_word_is_refused_with_the_known_ones(
+    tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    refused = tidemark(tmp_path, *words)
+
+    assert refused.exit_code == 2
+    assert "'nope' is not one of '" in refused.output
+    assert "Value error" not in refused.output
+
+
+def test_no_skipped_change_is_one_sentence(tmp_path: Path) -> None:
+    shown = tidemark(write_project(tmp_path, {}), "source", "skipped")
+
+    assert shown.exit_code == 0
+    assert shown.stdout == "The connector left out no change.\n"
