@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import groupby
 
-from rich.box import HORIZONTALS
 from rich.console import Group, RenderableType
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from spark_jobs.deploy.change import Action, Category, Change, Kind, Work
 from spark_jobs.deploy.plan import Plan
+from spark_jobs.terminal.tables import FittedTable
 
 _SIGNS = {
     Action.ADDED: ("+", "green"),
@@ -20,7 +20,6 @@ _SIGNS = {
 }
 _STYLES = {Category.BREAKING: "red", Category.NON_BREAKING: "green", Category.METADATA: "dim"}
 _SHOWN_NAMES = 6
-_NAME_WIDTH = 30
 # If there are more steps of a kind, they share one line.
 _LISTED = 4
 
@@ -51,26 +50,19 @@ def plan_view(plan: Plan) -> RenderableType:
     return Group(*parts)
 
 
-def changes_table(plan: Plan) -> Table:
-    """A row per change."""
+def changes_table(plan: Plan) -> FittedTable:
+    """A row per change; a sign before its name says whether it comes, differs or goes."""
     base = "nothing was applied yet" if plan.base is None else f"against {plan.base}"
-    table = Table(
+    table = FittedTable(
+        "declaration",
+        Column("class", no_wrap=True),
+        "what happens",
         title=f"Plan for {plan.project}, {base}",
-        title_justify="left",
-        pad_edge=False,
-        box=HORIZONTALS,
-        show_lines=False,
     )
-    longest = max(len(_name(one)) for one in plan.changes)
-    table.add_column("", no_wrap=True)
-    table.add_column("declaration", overflow="fold", min_width=min(longest, _NAME_WIDTH))
-    table.add_column("class", no_wrap=True)
-    table.add_column("what happens", overflow="fold")
     for change in plan.changes:
         sign, style = _SIGNS[change.action]
         table.add_row(
-            Text(sign, style=style),
-            Text(_name(change)),
+            Text.assemble((sign, style), " ", _name(change)),
             Text(change.category.value, style=_STYLES[change.category]),
             _happens(change),
         )

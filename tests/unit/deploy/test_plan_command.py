@@ -327,7 +327,7 @@ def test_a_dropped_view_is_no_longer_pinned(project: Path) -> None:
         assert not store.pinned_views()
 
 
-NAMES = ("gold.order_inventory_match_last_hour", "gold.user_order_stats")
+NAMES = ("gold.order_inventory_match_of_the_last_hour_by_country", "gold.user_order_stats")
 
 
 @pytest.mark.parametrize("width", [80, 120])
@@ -352,8 +352,9 @@ def test_the_plan_fits_the_terminal(width: int) -> None:
     text = console.export_text()
 
     assert max(map(len, text.splitlines())) <= width
+    assert NAMES[0] in text
     assert NAMES[1] in text
+    assert "columns changed: amount, segment, country" in " ".join(text.split())
     if width == 120:
-        # Narrower, these are broken between two lines.
-        assert NAMES[0] in text
+        # Narrower, this is broken between two lines.
         assert "and 3 more" in text
