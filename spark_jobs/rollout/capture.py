@@ -9,9 +9,10 @@ import psycopg
 from confluent_kafka import KafkaException
 
 from spark_jobs.access import timeouts
-from spark_jobs.access.kafka import Principal
+from spark_jobs.access.kafka import Principal, kafka_access
+from spark_jobs.bronze.errors import failure
 from spark_jobs.deploy.errors import StepFailedError
-from spark_jobs.errors import first_line
+from spark_jobs.errors import LakehouseError, first_line
 from spark_jobs.graph.manifest import Manifest, SourceEntry
 from spark_jobs.serving.source_dsn import source_dsn
 from spark_jobs.settings import Settings
@@ -31,7 +32,8 @@ def add_topic(settings: Settings, manifest: Manifest, topic: str) -> None:
     """Create a topic unless it exists, and grant clients access.
 
     Raises:
-        StepFailedError: no broker answers, or it rejects the request.
+        KafkaUnreachableError: no broker answers.
+        LoginRefusedError: it refuses the login, as ``failure`` says of other refusals.
     """
     try:
         ensure_topics(settings, [topic])
@@ -40,7 +42,7 @@ def add_topic(settings: Settings, manifest: Manifest, topic: str) -> None:
             offsets = settings.kafka_connect.offsets_topic
             grant(admin(settings), declared_rights(manifest, offsets_topic=offsets), *users)
     except KafkaException as error:
-        raise StepFailedError(f"topic {topic}", f"Kafka says: {error.args[0]}") from error
+        raise _unanswered(settings, error) from error
 
 
 def capture_tables(settings: Settings, manifest: Manifest) -> str | None:
@@ -115,12 +117,17 @@ def topic_records(settings: Settings, topic: str) -> int:
     """The number of records that were ever written to a topic.
 
     Raises:
-        StepFailedError: no broker answers, or the topic does not exist.
+        KafkaUnreachableError: no broker answers, or the topic does not exist.
     """
     try:
         return records_in(settings, topic)
     except KafkaException as error:
-        raise StepFailedError(f"topic {topic}", f"Kafka says: {error.args[0]}") from error
+        raise _unanswered(settings, error) from error
+
+
+def _unanswered(settings: Settings, error: KafkaException) -> LakehouseError:
+    """Why the brokers gave no answer: an error with its remedy."""
+    return failure(kafka_access(settings, Principal.ADMIN), error.args[0])
 
 
 def _count(settings: Settings, table: str) -> int | None:

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from confluent_kafka import KafkaError, KafkaException
 
 from spark_jobs.deploy.errors import StepFailedError
 from spark_jobs.deploy.steps import Step
+from spark_jobs.errors import LakehouseError
 from spark_jobs.graph.compile import compile_project
 from spark_jobs.rollout import capture
 from spark_jobs.rollout.steps import STREAM_SECONDS, Carrier
@@ -290,3 +292,21 @@ def test_a_worker_elsewhere_cannot_be_asked(tmp_path: Path) -> None:
     assert signal_config(settings) == {}
     with pytest.raises(ConnectorFailedError):
         ask_for_rows(settings, "public.tellers", request="one", connector="shop")
+
+
+def test_a_broker_that_is_away_is_named_with_its_remedy(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(*_: object) -> None:
+        raise KafkaException(KafkaError(KafkaError._TRANSPORT, "Broker transport failure"))
+
+    monkeypatch.setattr(capture, "ensure_topics", away)
+    monkeypatch.setattr(capture, "records_in", away)
+    for asked in (
+        lambda: capture.add_topic(settings, compile_project(settings.project_dir), "clicks"),
+        lambda: capture.topic_records(settings, "clicks"),
+    ):
+        with pytest.raises(LakehouseError) as caught:
+            asked()
+        assert caught.value.condition == "KAFKA_UNREACHABLE"
+        assert "make up" in caught.value.hint
