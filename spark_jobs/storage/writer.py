@@ -23,6 +23,7 @@ from spark_jobs.storage.commits import commit
 from spark_jobs.storage.compaction import join_partition, join_small_files
 from spark_jobs.storage.delta import Txn
 from spark_jobs.storage.errors import TableMovedError
+from spark_jobs.storage.history import rows_changed
 from spark_jobs.storage.key_ranges import whole_keys
 from spark_jobs.storage.layout import partition_columns
 from spark_jobs.storage.rows import Merge, RowChange, Rows
@@ -164,13 +165,15 @@ def change(
         metadata: user metadata of the commit.
 
     Raises:
-        TableMovedError: the table is at another version.
+        TableMovedError: the table is at another version; for a change by Spark, one with other
+            rows.
     """
     count = None if rows.deletes is None or rows.inserts is None else rows.deletes + rows.inserts
     fits = policy.RESULT.fits(rows=count)
     spelling = _spelling(location)
     table = _open_to_change(rows, location, spelling) if fits else None
     if table is None:
+        _check_same_rows(location, seen)
         _change_by_spark(rows, location, txn, metadata)
         return
     if seen is None or seen.version != table.version():
@@ -297,6 +300,22 @@ def _check_follows(location: str, after: int, metadata: Mapping[str, Any] | None
     found = commit(location, after + 1)
     if found is None or found.metadata != dict(metadata or {}):
         raise TableMovedError(location, "another refresh wrote to it")
+
+
+def _check_same_rows(location: str, seen: TableVersion | None) -> None:
+    """Check that a table has the rows of a version: Spark's MERGE reads the newest.
+
+    Raises:
+        TableMovedError: it has others.
+    """
+    now = log.table_version(location)
+    if (
+        seen is None
+        or now is None
+        or now.table_id != seen.table_id
+        or rows_changed(location, after=seen.version, upto=now.version)
+    ):
+        raise TableMovedError(location, f"It is at version {now}, not at {seen}.")
 
 
 def _change_by_spark(rows: RowChange, location: str, txn: Txn, metadata: Mapping[str, Any]) -> None:

@@ -163,6 +163,18 @@ def test_many_rows_or_an_unknown_number_are_changed_by_spark(
         )
 
 
+def test_spark_changes_no_version_with_other_rows(location: str) -> None:
+    """They would stay, below a publication that does not know them."""
+    before = seen(location)
+    many = change(deletes=None)
+    DeltaTable(location).alter.set_table_properties({"delta.logRetentionDuration": "7 days"})
+    with pytest.raises(AskedForSparkError):
+        writer.change(many, location, seen=before, txn=Txn("app", 1), metadata={})
+    writer.append(rows((3, "c")), location)
+    with pytest.raises(TableMovedError):
+        writer.change(many, location, seen=before, txn=Txn("app", 1), metadata={})
+
+
 def test_a_table_that_spark_must_write_is_left_to_it(location: str) -> None:
     features = {"delta.enableDeletionVectors": "true"}
     write_deltalake(location + "-other", rows((1, "a")).table, configuration=features)
