@@ -213,8 +213,12 @@ def from_arrow(
     """
     if not rows.num_rows:
         return no_rows(session, schema())
+    from pyspark.sql.pandas.types import from_arrow_schema  # noqa: PLC0415
+
+    # By itself, Spark takes times without a zone for instants.
+    kinds = from_arrow_schema(rows.schema, prefer_timestamp_ntz=True)
     # In one chunk: Spark treats an empty chunk as the end of the data.
-    return session.createDataFrame(rows.combine_chunks())
+    return session.createDataFrame(rows.combine_chunks(), kinds)
 
 
 def no_rows(session: SparkSession, schema: StructType) -> DataFrame:

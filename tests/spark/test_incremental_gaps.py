@@ -262,3 +262,21 @@ def test_rows_that_are_computed_otherwise_than_they_were_published_are_found(
     assert followed(lake, "zeros") == INCREMENTAL
     assert "for a row to delete is not there" in caplog.text
     assert lake.rows("zeros") == [("b", "5.0"), ("c", "-0.0")]
+
+
+def test_a_time_without_a_zone_stays_one_between_the_steps(
+    lake: GoldProject, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As an instant, it has another text in JSON, and another type."""
+    rows = "SELECT id, CAST(at AS TIMESTAMP_NTZ) AS at FROM VALUES {} AS v(id, at)"
+    lake.append("silver.visits", rows.format("(1, '2024-03-31 02:30:00'), (2, '2024-01-01')"))
+    said = "TO_JSON(NAMED_STRUCT('at', v.at)) AS said, TYPEOF(v.at) AS kind, COUNT(*) AS visits"
+    by_key = f"SELECT v.at, {said} FROM silver.visits AS v GROUP BY v.at"
+    lake.view("said", by_key.replace("v.at, ", "", 1), inputs=("silver.visits",), maintained=True)
+    lake.view("said_at", by_key, inputs=("silver.visits",), maintained=True)
+    for view in ("said", "said_at"):
+        assert followed(lake, view) == "FIRST_BUILD"
+    lake.append("silver.visits", rows.format("(3, '2024-03-31 02:30:00'), (4, '2025-01-01')"))
+    for view in ("said", "said_at"):
+        assert followed(lake, view) == INCREMENTAL
+    assert "a row to delete is not there" not in caplog.text

@@ -8,6 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as sf
 from pyspark.sql.types import LongType, StructField, StructType
 
 from spark_jobs.sinks.changes import Change, net
@@ -17,7 +18,7 @@ from spark_jobs.storage.columns import quoted
 from spark_jobs.storage.delta import CHANGE_FEED
 from spark_jobs.storage.guard import Policy, enforced
 from spark_jobs.storage.reader import arrow_schema, changed_rows, table_rows
-from spark_jobs.storage.rows import any_rows, from_arrow
+from spark_jobs.storage.rows import any_rows, from_arrow, to_arrow
 
 ROWS = """SELECT * FROM VALUES
 (1L, 'a', 1.50, TIMESTAMP'2024-05-02 12:00:00.123456', TIMESTAMP_NTZ'2024-05-02 12:00:00',
@@ -135,3 +136,12 @@ def test_a_null_struct_whose_fields_are_never_null_is_fetched(spark: SparkSessio
         [[{"x": 0}], [{"x": 1}]],
     ]
     assert any_rows(spark.range(1).selectExpr("id", "id")).num_rows == 1
+
+
+def test_rows_from_this_process_keep_their_types(spark: SparkSession) -> None:
+    """Times without a zone too: as instants, TO_JSON and TYPEOF of them would differ."""
+    there = spark.sql(ROWS).coalesce(1).withColumn("locals", sf.array("local"))
+    found = from_arrow(spark, to_arrow(there), lambda: there.schema)
+    assert found.dtypes == there.dtypes
+    text = "SELECT TO_JSON(STRUCT({rows}.*)) AS text FROM {rows} ORDER BY id"
+    assert spark.sql(text, rows=found).collect() == spark.sql(text, rows=there).collect()
