@@ -78,16 +78,16 @@ def _before(settings: Settings, ref: str | None) -> tuple[Manifest, str]:
         NothingAppliedError: no deployment was applied, and no commit is given.
     """
     from spark_jobs.deploy.errors import NothingAppliedError
-    from spark_jobs.graph.manifest import Manifest
     from spark_jobs.serving.report.lint_reference import manifest_at
     from spark_jobs.state.store import ControlStore
+    from spark_jobs.storage.in_force import manifest_of
 
     if ref is not None:
         found, _ = manifest_at(settings, ref)
         return found, ref
     with ControlStore.open(settings.control_url) as store:
         deployment = store.deployment_in_force()
-    applied = Manifest.stored(deployment.manifest) if deployment else None
+    applied = manifest_of(deployment)
     if deployment is None or applied is None:
         raise NothingAppliedError
     return applied, deployment.deployment_id

@@ -10,7 +10,6 @@ import os
 import sys
 from collections.abc import Sequence
 
-from spark_jobs.graph.manifest import Manifest
 from spark_jobs.settings import Settings, load_settings
 from spark_jobs.stack.catalog import all_steps
 from spark_jobs.stack.environment import stack_environment
@@ -19,7 +18,7 @@ from spark_jobs.stack.parts import Part, Step, Task
 from spark_jobs.stack.placeholder import ensure_placeholder
 from spark_jobs.stack.stack import write_manifest
 from spark_jobs.state.store import ControlStore
-from spark_jobs.storage.in_force import copy_in_force
+from spark_jobs.storage.in_force import copy_in_force, manifest_of
 from spark_jobs.storage.rights import close_state, private_files
 
 MANIFEST = "manifest"
@@ -49,7 +48,7 @@ def prepare_manifest(settings: Settings) -> None:
     with ControlStore.open(settings.control_url) as store:
         found = store.deployment_in_force()
     # Another release's may not be readable; the streams compile too, then.
-    applied = Manifest.stored(found.manifest) if found else None
+    applied = manifest_of(found)
     if applied is None:
         compile_settings(settings)
     else:

@@ -41,7 +41,7 @@ from spark_jobs.state.stopped import forget_stopped, note_stopped
 from spark_jobs.state.store import ControlStore
 from spark_jobs.state.types import utc_now
 from spark_jobs.storage.conf import connect_url_file
-from spark_jobs.storage.in_force import copy_in_force, deployment_of, put_manifest
+from spark_jobs.storage.in_force import copy_in_force, deployment_of, manifest_of, put_manifest
 from spark_jobs.storage.lake import Lake
 from spark_jobs.storage.rights import close_state, private_files, restrict
 
@@ -315,7 +315,7 @@ def note_start(settings: Settings) -> None:
 
     with ControlStore.open(settings.control_url) as store:
         found = store.deployment_in_force()
-        applied = Manifest.stored(found.manifest) if found else None
+        applied = manifest_of(found)
         if applied is not None:
             copy_in_force(settings, applied)
         manifest = Manifest.read(settings.manifest_file)

@@ -17,6 +17,7 @@ from pydantic import ValidationError
 from spark_jobs.errors import LakehouseError
 from spark_jobs.graph.manifest import Manifest
 from spark_jobs.settings import DAG_FILES, Settings
+from spark_jobs.state.deployments import Deployment
 from spark_jobs.state.store import ControlStore
 from spark_jobs.storage.rights import make_state
 
@@ -70,13 +71,18 @@ def follow_in_force(settings: Settings, known: str | None) -> Manifest | None:
             if store.id_in_force() in {None, known}:
                 return None
             found = store.deployment_in_force()
-        manifest = Manifest.stored(found.manifest) if found else None
+        manifest = manifest_of(found)
         if manifest is not None:
             copy_in_force(settings, manifest)
     except (LakehouseError, OSError) as error:
         logger.warning("deployment in force not followed error=%s", error)
         return None
     return manifest
+
+
+def manifest_of(found: Deployment | None) -> Manifest | None:
+    """The manifest of a deployment; None if there is none, or another release wrote it."""
+    return Manifest.stored(found.manifest) if found else None
 
 
 def deployment_of(path: Path) -> str | None:

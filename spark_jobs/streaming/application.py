@@ -71,13 +71,12 @@ def _serve(settings: Settings, stopping: threading.Event) -> bool:
     from spark_jobs.bronze.topics import Topics
     from spark_jobs.gold.continuous.loop import ContinuousGold
     from spark_jobs.graph.compile import compile_project
-    from spark_jobs.graph.manifest import Manifest
     from spark_jobs.silver.flow import SilverFlow
     from spark_jobs.silver.frontier import Frontiers
     from spark_jobs.sinks.runner import SinkRunner, deliveries
     from spark_jobs.stack.sink_addresses import sink_addresses
     from spark_jobs.state.store import ControlStore
-    from spark_jobs.storage.in_force import copy_in_force, current_manifest
+    from spark_jobs.storage.in_force import copy_in_force, current_manifest, manifest_of
     from spark_jobs.storage.streams import streaming_session
     from spark_jobs.streaming.deployed import Deployed
     from spark_jobs.streaming.supervisor import Flow, Supervisor, create_tables
@@ -100,7 +99,7 @@ def _serve(settings: Settings, stopping: threading.Event) -> bool:
 
         deployed = store.deployment_in_force()
         number = deployed.number if deployed else None
-        applied = Manifest.stored(deployed.manifest) if deployed else None
+        applied = manifest_of(deployed)
         manifest = applied or compile_project(
             settings.project_dir, limits=settings.graph, variables=settings.variables
         )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from spark_jobs.graph.manifest import Manifest
 from spark_jobs.state.store import ControlStore
+from spark_jobs.storage.in_force import manifest_of
 from spark_jobs.streaming.supervisor import Declared, Flow
 
 
@@ -34,7 +35,7 @@ class Deployed:
         if newest is None or newest == self.number:
             return None
         found = self.store.deployment_in_force()
-        read = Manifest.stored(found.manifest) if found else None
+        read = manifest_of(found)
         if found is None or read is None:
             return None
         declared = Declared(found.number, self.take_up(read))
