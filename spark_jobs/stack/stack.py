@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from spark_jobs.access.secrets import secret_path
 from spark_jobs.settings import Settings
@@ -37,6 +38,7 @@ from spark_jobs.stack.status import PartStatus, part_statuses
 from spark_jobs.stack.streams import NAME
 from spark_jobs.stack.supervisor import Supervisor
 from spark_jobs.state.deployments import Deployment, DeploymentStatus
+from spark_jobs.state.errors import ControlUnreachableError
 from spark_jobs.state.stopped import forget_stopped, note_stopped
 from spark_jobs.state.store import ControlStore
 from spark_jobs.state.types import utc_now
@@ -44,6 +46,9 @@ from spark_jobs.storage.conf import connect_url_file
 from spark_jobs.storage.in_force import copy_in_force, deployment_of, manifest_of, put_manifest
 from spark_jobs.storage.lake import Lake
 from spark_jobs.storage.rights import close_state, private_files, restrict
+
+if TYPE_CHECKING:
+    from spark_jobs.graph.manifest import Manifest
 
 POLL_SECONDS = 0.1
 
@@ -288,10 +293,10 @@ def needs_by_part(steps: Sequence[Step]) -> dict[str, set[str]]:
 
 
 def write_manifest(settings: Settings) -> None:
-    """Compile the project, which every streaming and scheduled part reads.
+    """Write the manifest, which every streaming and scheduled part reads.
 
     If there is a deployment, its definitions stay: `tidemark apply` applies files that changed
-    since.
+    since. If its file was lost, the control database has it. Only a first start compiles.
 
     Raises:
         ProblemsError: the declarations have problems.
@@ -301,8 +306,22 @@ def write_manifest(settings: Settings) -> None:
 
     # Streams and connector must use the same placeholder from the first change on.
     ensure_placeholder(settings)
-    if deployment_of(settings.manifest_file) is None:
+    if deployment_of(settings.manifest_file) is not None:
+        return
+    applied = _applied(settings)
+    if applied is None:
         compile_settings(settings)
+    else:
+        copy_in_force(settings, applied)
+
+
+def _applied(settings: Settings) -> Manifest | None:
+    """What was applied, if the control database answers already: it may start with the stack."""
+    try:
+        with ControlStore.open(settings.control_url) as store:
+            return manifest_of(store.deployment_in_force())
+    except ControlUnreachableError:
+        return None
 
 
 def note_start(settings: Settings) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from spark_jobs.errors import ProblemsError
 from spark_jobs.graph.manifest import Manifest
 from spark_jobs.orchestration.compiled import compiled_manifest
 from spark_jobs.settings import Settings, load_settings
@@ -162,6 +163,29 @@ def test_a_start_of_the_stack_keeps_what_was_applied(
     with ControlStore.open(settings.control_url) as store:
         deployment = store.newest_deployment()
     assert (deployment.deployment_id, set(deployment.kept)) == ("d2-tests", {"gold.old"})
+
+
+def test_a_start_needs_no_right_files_where_something_was_applied(
+    image, tmp_path, monkeypatch
+) -> None:
+    """The manifest was lost while somebody edits the declarations."""
+    start_pod(monkeypatch, tmp_path / "state", control=None)
+    settings = load_settings()
+    applied = apply_image(settings, 1)
+    settings.manifest_file.unlink()
+    (image / "sources/orders.yml").write_text("format: nonsense\n")
+    write_manifest(settings)
+    assert Manifest.read(settings.manifest_file) == applied
+
+
+def test_a_first_start_refuses_wrong_files(image, tmp_path, monkeypatch) -> None:
+    """Also if the control database is one that starts with the stack."""
+    monkeypatch.setenv("TIDEMARK_STATE_DIR", str(tmp_path / "state"))
+    monkeypatch.setenv("TIDEMARK_LOCAL__CONTROL", "postgres")
+    monkeypatch.setenv("TIDEMARK_PORTS__POSTGRES", "1")
+    (image / "sources/orders.yml").write_text("format: nonsense\n")
+    with pytest.raises(ProblemsError):
+        write_manifest(load_settings())
 
 
 def test_a_start_after_another_release_keeps_the_removed_tables(
