@@ -25,5 +25,5 @@ def compiled_files(project: Path) -> Manifest:
 
 def put_compiled(settings: Settings, manifest: Manifest) -> None:
     """Write a manifest as if the project's files had been compiled to it."""
-    digest = inputs_digest(settings, manifest.schema_files)
+    digest = inputs_digest(settings, manifest)
     manifest.model_copy(update={"compiled_from": digest}).write(settings.manifest_file)

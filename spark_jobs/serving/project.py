@@ -78,7 +78,7 @@ def current_manifest(settings: Settings) -> Manifest:
     from spark_jobs.storage.compiled import compile_settings, compiled, inputs_digest
 
     found = _written(settings)
-    if found is not None and found.compiled_from == inputs_digest(settings, found.schema_files):
+    if found is not None and found.compiled_from == inputs_digest(settings, found):
         return found
     if (found is not None and found.deployment) or _variables_in_environment():
         return compiled(settings)

@@ -7,7 +7,7 @@ import json
 import os
 import re
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -33,6 +33,8 @@ DECLARATIONS = ("sources", "sql", "expectations")
 CLOCK_TICK = 1_000_000_000
 # Name, size and time of change of a file.
 Stamp = tuple[str, int, int]
+# Names and types of columns, by the location of their table.
+Tables = Mapping[str, list[tuple[str, str]]]
 
 
 def compile_settings(settings: Settings) -> Manifest:
@@ -74,11 +76,17 @@ def inspect_settings(
     cache = _cache(settings)
     # Before the files are read: a file that is saved meanwhile has another digest.
     before, since = stamps(settings.project_dir), time.time_ns() - CLOCK_TICK
+    asked: dict[str, dict[str, str]] = {}
+
+    def columns_of(location: str) -> dict[str, str]:
+        asked[location] = delta_schema(location)
+        return asked[location]
+
     manifest, problems = read_project(
         settings.project_dir,
         every_override=settings.gold.every_override or None,
         scheduled_at_first=settings.gold.scheduled_at_first,
-        delta_schema=delta_schema,
+        delta_schema=columns_of,
         limits=settings.graph,
         variables=settings.variables,
         cache=cache,
@@ -90,7 +98,8 @@ def inspect_settings(
     # Only the sources say which schemas they have, so these files are looked at after reading.
     schemas = stamps_of(settings.project_dir, manifest.schema_files)
     known = all(saved < since for _, _, saved in schemas)
-    digest = digest_of(settings, {*before, *schemas}) if known else None
+    tables = external_columns(manifest, asked)
+    digest = digest_of(settings, {*before, *schemas}, tables) if known else None
     found = manifest.model_copy(update={"compiled_from": digest})
     return found, [*_lake_problems(settings), *problems]
 
@@ -104,22 +113,42 @@ def _lake_problems(settings: Settings) -> Iterator[SettingError]:
         yield SettingError(key, problem)
 
 
-def inputs_digest(settings: Settings, schema_files: Iterable[str] = ()) -> str:
-    """A digest of what the compiler reads: names, sizes and times of files, and settings.
+def inputs_digest(settings: Settings, manifest: Manifest) -> str:
+    """A digest of what the compiler reads: names, sizes and times of files, tables, settings.
 
     Args:
         settings: of the project.
-        schema_files: of the manifest, whose ``compiled_from`` it is compared with.
+        manifest: whose ``compiled_from`` it is compared with.
     """
     project = settings.project_dir
-    return digest_of(settings, {*stamps(project), *stamps_of(project, schema_files)})
+    files = {*stamps(project), *stamps_of(project, manifest.schema_files)}
+    return digest_of(settings, files, external_columns(manifest, {}))
 
 
-def digest_of(settings: Settings, files: Iterable[Stamp]) -> str:
-    """The digest of some files and the settings."""
+def external_columns(manifest: Manifest, known: Mapping[str, Mapping[str, str]]) -> Tables:
+    """The columns of the external Delta tables; as compiled if a table cannot be read now.
+
+    Args:
+        manifest: whose sources they are.
+        known: columns that were just read, by location.
+    """
+    found = {}
+    for source in manifest.sources.values():
+        if source.location is None:
+            continue
+        columns: Mapping[str, str] = {one.name: one.type for one in source.columns}
+        with suppress(LakehouseError, OSError, ValueError, LookupError):
+            columns = known.get(source.location) or delta_schema(source.location)
+        found[source.location] = list(columns.items())
+    return found
+
+
+def digest_of(settings: Settings, files: Iterable[Stamp], tables: Tables) -> str:
+    """The digest of some files, columns of tables, and the settings."""
     gold = settings.gold
     content = [
         sorted(files),
+        sorted(tables.items()),
         settings.variables,
         [gold.every_override, sorted(gold.scheduled_at_first)],
         settings.graph.model_dump(),

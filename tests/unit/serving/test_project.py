@@ -6,7 +6,9 @@ import os
 import time
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 
 from spark_jobs.graph.manifest import Manifest
 from spark_jobs.serving.project import applied_manifest, current_manifest
@@ -104,6 +106,30 @@ def test_a_schema_outside_the_usual_folder_is_compiled_again_when_it_changes(
     save(elsewhere, "id", time.time_ns() // 1_000_000_000 + 5)
     assert compiled_fields() == [2, 1]
     assert Manifest.read(settings.manifest_file).compiled_from is None
+
+
+def test_changed_columns_of_an_external_table_are_compiled_again(
+    project: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A table of another writer; while it is away, what was compiled stays."""
+    place = tmp_path_factory.mktemp("external") / "rates"
+    write_deltalake(place, pa.table({"id": ["a"]}))
+    (project / "sources/rates.yml").write_text(f"format: delta\nlocation: {place}\n")
+    settings = load_settings(project)
+    first = current_manifest(settings)
+    assert [one.name for one in first.sources["rates"].columns] == ["id"]
+    # Applied, so that the file is not written again.
+    first.model_copy(update={"deployment": "d1"}).write(settings.manifest_file)
+
+    more = pa.table({"id": ["a"], "rate": [1]})
+    write_deltalake(place, more, mode="overwrite", schema_mode="overwrite")
+    changed = current_manifest(settings)
+    assert [one.name for one in changed.sources["rates"].columns] == ["id", "rate"]
+
+    changed.write(settings.manifest_file)
+    place.rename(place.with_name("away"))
+    monkeypatch.setattr("spark_jobs.storage.compiled.read_project", lambda *_, **__: 1 / 0)
+    assert current_manifest(settings) == changed
 
 
 def test_a_variable_for_one_command_is_that_of_this_command_only(
