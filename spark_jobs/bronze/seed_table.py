@@ -41,7 +41,7 @@ class Loaded:
     replaced: bool = False
 
     @property
-    def told(self) -> str:
+    def message(self) -> str:
         """The result as a sentence."""
         counts = f"{self.inserted:,} inserted, {self.updated:,} updated, {self.deleted:,} deleted"
         moved = self.inserted or self.updated or self.deleted or self.replaced

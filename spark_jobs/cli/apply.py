@@ -111,12 +111,14 @@ def show(plan: Plan, applied: Applied, *, as_json: bool) -> None:
         answer = {
             "deployment": applied.deployment,
             "plan": plan.as_dict(),
-            "told": dict(applied.told),
+            "messages": dict(applied.messages),
+            # The name of older releases.
+            "told": dict(applied.messages),
             "failed": {step: error.as_dict() for step, error in applied.failed.items()},
         }
         typer.echo(json.dumps(answer, indent=2))
         return
-    for step, said in applied.told.items():
+    for step, said in applied.messages.items():
         typer.echo(f"{step}: {said}")
     errors = Console(stderr=True, highlight=False, soft_wrap=True)
     for error in applied.failed.values():

@@ -159,7 +159,9 @@ def promote(
     if as_json:
         answer = {
             **promoter.environment.as_dict(),
-            "told": dict(applied.told),
+            "messages": dict(applied.messages),
+            # The name of older releases.
+            "told": dict(applied.messages),
             "failed": {step: error.as_dict() for step, error in applied.failed.items()},
         }
         typer.echo(json.dumps(answer, indent=2))
@@ -173,7 +175,7 @@ def _show_promoted(environment: Environment, applied: Applied) -> None:
     for view, one in environment.views.items():
         if one.published:
             typer.echo(f"gold.{view} has its rows, as version {one.published['version']}.")
-    for step, said in applied.told.items():
+    for step, said in applied.messages.items():
         typer.echo(f"{step.removeprefix('promote ')} {said}.")
     errors = Console(stderr=True, highlight=False, soft_wrap=True)
     for error in applied.failed.values():

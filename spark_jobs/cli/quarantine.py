@@ -145,9 +145,9 @@ def record_text(record: RejectedRecord, *, raw: bool, whole: bool = False) -> st
 
 def record_line(record: RejectedRecord) -> str:
     """A record as one line for correction: its value as a JSON object, or else as text."""
-    told: dict[str, Any] = {"partition": record.partition, "offset": record.offset}
-    told |= {"reason": record.reason, "detail": record.detail}
-    start = json.dumps(told)[:-1]
+    place: dict[str, Any] = {"partition": record.partition, "offset": record.offset}
+    place |= {"reason": record.reason, "detail": record.detail}
+    start = json.dumps(place)[:-1]
     try:
         text = (record.value or b"").decode()
     except UnicodeDecodeError:

@@ -49,6 +49,6 @@ def seed(
         typer.echo(json.dumps([asdict(one) for one in loads], indent=2))
         return
     for one in loads:
-        typer.echo(f"bronze.{one.source}: {one.told}")
+        typer.echo(f"bronze.{one.source}: {one.message}")
     if not loads:
         typer.echo("No source has a file.")

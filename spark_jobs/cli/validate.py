@@ -52,15 +52,15 @@ def validate(
     if not problems:
         # A view that does not compile is missing from the manifest; its contract is not broken yet.
         problems = contract_problems(settings, manifest, break_contract)
-    told: list[LakehouseError] = []
+    differences: list[LakehouseError] = []
     if connect:
-        found_there, told = _database_findings(settings, manifest)
+        found_there, differences = _database_findings(settings, manifest)
         problems = [*problems, *found_there]
     with ExitStack() as opened:
         views = sound_views(manifest, problems)
         analysis = analyzed(settings, manifest, ask_of(spark), opened=opened, views=views)
     problems = [*problems, *analysis.problems]
-    warnings = [*doubts(manifest, settings.project_dir), *told]
+    warnings = [*doubts(manifest, settings.project_dir), *differences]
     if as_json:
         typer.echo(_answer(manifest, problems, warnings, analysis))
         raise typer.Exit(1 if problems else 0)
@@ -137,8 +137,8 @@ def summary(manifest: Manifest, *, warnings: int) -> str:
         "sink": len(manifest.sinks),
         "warning": warnings,
     }
-    told = ", ".join(counted(number, word) for word, number in counts.items() if number)
-    return f"{manifest.project} is valid: {told}."
+    totals = ", ".join(counted(number, word) for word, number in counts.items() if number)
+    return f"{manifest.project} is valid: {totals}."
 
 
 def found_table(manifest: Manifest) -> Table:

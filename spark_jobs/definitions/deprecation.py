@@ -21,7 +21,7 @@ class Deprecation(BaseModel):
     use: str | None = None
 
     @property
-    def told(self) -> str:
+    def notice(self) -> str:
         """The announcement, after the name of the column."""
         use = f": use {self.use.rstrip('.')}" if self.use else ""
         return f"may be removed from {self.day}{use}"
@@ -33,4 +33,4 @@ class Deprecation(BaseModel):
         >>> Deprecation(day=date(2027, 1, 31), use="net_revenue").words
         'Deprecated, may be removed from 2027-01-31: use net_revenue.'
         """
-        return f"Deprecated, {self.told}."
+        return f"Deprecated, {self.notice}."

@@ -54,12 +54,12 @@ class Applied:
     """The result of an apply.
 
     Attributes:
-        told: messages of finished steps, for the user.
+        messages: of finished steps, for the user.
         failed: errors of failed steps.
     """
 
     deployment: str
-    told: Mapping[str, str]
+    messages: Mapping[str, str]
     failed: Mapping[str, LakehouseError]
 
 
@@ -117,7 +117,7 @@ def apply(
         raise ProblemsError(planned.plan.problems)
     deployment = begin(settings, store, planned, who=who)
     failpoint("apply.begun")
-    told: dict[str, str] = {}
+    messages: dict[str, str] = {}
     failed: dict[str, LakehouseError] = {}
     for step in map(Step.parse, deployment.open_steps):
         point = f"apply.{step.kind.name.lower()}"
@@ -137,12 +137,12 @@ def apply(
         failpoint(f"{point}.ends")
         store.step_done(deployment.deployment_id, str(step))
         if said:
-            told[str(step)] = said
+            messages[str(step)] = said
     failpoint("apply.all_done")
     status = DeploymentStatus.FAILED if failed else DeploymentStatus.APPLIED
     problem = "\n".join(error.render() for error in failed.values()) or None
     store.end_deployment(deployment.deployment_id, status=status, error=problem)
-    return Applied(deployment.deployment_id, told, failed)
+    return Applied(deployment.deployment_id, messages, failed)
 
 
 def check_not_overtaken(store: ControlStore, deployment: Deployment) -> None:

@@ -90,13 +90,13 @@ def read_rows(settings: Settings, source: SourceEntry, *, request: str, wait: Wa
             name = f"{request}-{source.name}-{len(asked)}"
             ask_for_rows(settings, table, request=name, connector=CONNECTOR)
             asked.append(time.monotonic())
-        told = f"{max(0, arrived):,} of {rows:,} rows"
+        progress = f"{max(0, arrived):,} of {rows:,} rows"
         try:
             move_log(settings)
         except psycopg.OperationalError as error:
             # It may be restarting; the next look asks again.
-            return f"{told}; the source database does not answer: {first_line(str(error))}"
-        return told
+            return f"{progress}; the source database does not answer: {first_line(str(error))}"
+        return progress
 
     wait(lacks)
 

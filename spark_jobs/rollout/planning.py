@@ -113,8 +113,8 @@ def _capture_again(unfinished: Deployment | None, project: Manifest) -> tuple[St
     if unfinished is None or unfinished.in_force:
         return ()
     kinds = {Step.parse(step).kind for step in unfinished.steps}
-    told = {StepKind.CONNECTOR, StepKind.DISCONNECT} & kinds
-    return (connector_step(project),) if told else ()
+    asked = {StepKind.CONNECTOR, StepKind.DISCONNECT} & kinds
+    return (connector_step(project),) if asked else ()
 
 
 def _former(store: ControlStore, kept: Collection[str], project: Manifest) -> Manifest | None:

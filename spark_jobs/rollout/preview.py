@@ -145,8 +145,8 @@ class Preview:
             }
         )
         if missing:
-            told = f"{', '.join(missing)} does not exist yet"
-            return ViewDifference(view=name, why=why, detail=told)
+            detail = f"{', '.join(missing)} does not exist yet"
+            return ViewDifference(view=name, why=why, detail=detail)
         new = self._computed(after, "after", computed)
         old = None if before is None else self._computed(before, "before", computed)
         key = () if after.maintenance is None else after.maintenance.key

@@ -83,7 +83,7 @@ class Carrier:
             case StepKind.TAKE_UP:
                 return self._taken_up(step, note)
             case StepKind.SEED:
-                return load_seed(self.settings, self.manifest.sources[step.subject]).told
+                return load_seed(self.settings, self.manifest.sources[step.subject]).message
             case StepKind.PROMOTE | StepKind.BUILD:
                 # This apply may take over a killed promotion: compute what that would have
                 # published.

@@ -37,7 +37,7 @@ def disconnect(settings: Settings) -> str:
                 api.put(f"{_PATH}/stop").raise_for_status()
                 wait_until_stopped(api, CONNECTOR)
                 api.delete(f"{_PATH}/offsets").raise_for_status()
-            told = _without_slot(settings)
+            message = _without_slot(settings)
             if known:
                 api.delete(_PATH).raise_for_status()
     except httpx.HTTPStatusError as error:
@@ -46,7 +46,7 @@ def disconnect(settings: Settings) -> str:
     except httpx.HTTPError as error:
         problem = f"is not deleted, because Kafka Connect does not answer: {error}"
         raise ConnectorFailedError(CONNECTOR, problem) from error
-    return told
+    return message
 
 
 def _without_slot(settings: Settings) -> str:

@@ -94,13 +94,13 @@ class FittedTable(Table):
         if self.title:
             parts += [_text(self.title, "table.title")]
         rows = list(zip(*(column.cells for column in self.columns), strict=True))
-        for at, (row, told) in enumerate(zip(rows, self.rows, strict=True)):
+        for at, (row, kept) in enumerate(zip(rows, self.rows, strict=True)):
             if self.numbered:
                 parts.append(Text(f"row {at + 1}", style="bold"))
                 parts.append(self._record(self.columns, row))
             else:
                 head = _text(row[0], "bold")
-                head.style = f"bold {told.style}".strip()
+                head.style = f"bold {kept.style}".strip()
                 parts += [head, self._record(self.columns[1:], row[1:])]
         if self.caption:
             parts.append(_text(self.caption, "table.caption"))

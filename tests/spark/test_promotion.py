@@ -70,7 +70,7 @@ def test_rows_are_published_as_built_and_refreshes_continue_from_there(shop: Sho
     shop.refresh("production goes on")
     applied = shop.promote()
 
-    assert (applied.failed, applied.told) == ({}, {})
+    assert (applied.failed, applied.messages) == ({}, {})
     assert shop.rows("totals") == BUILT
     totals = latest_publication(f"{shop.settings.lake}/gold/totals")
     best = latest_publication(f"{shop.settings.lake}/gold/best")
@@ -166,7 +166,7 @@ def test_production_that_is_ahead_does_not_go_back(shop: Shop) -> None:
     assert shop.rows("totals") == AFTER
     applied = shop.promote()
 
-    assert set(applied.told) == {"promote gold.totals", "promote gold.best"}
+    assert set(applied.messages) == {"promote gold.totals", "promote gold.best"}
     assert shop.rows("totals") == AFTER
     assert_caught_up(shop)
 

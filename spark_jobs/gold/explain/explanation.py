@@ -106,7 +106,7 @@ class Explanation:
             "maintenance": {**self.maintenance.model_dump(mode="json"), "place": self.place},
             "engine": self.engine,
             "kept_groups": [one.as_dict() for one in self.states],
-            "deprecated": {name: gone.told for name, gone in self.deprecated},
+            "deprecated": {name: gone.notice for name, gone in self.deprecated},
             "published": published,
             "estimates": {
                 "incremental": None if self.incremental is None else self.incremental.as_dict(),

@@ -74,7 +74,7 @@ def _facts(found: Explanation) -> Iterator[tuple[str, str]]:
         yield "incremental", amount + _seconds(expected.incremental)
     yield "full", _amount(found.full, "row") + _seconds(expected.full)
     if found.deprecated:
-        yield "deprecated", "\n".join(f"{name}: {gone.told}" for name, gone in found.deprecated)
+        yield "deprecated", "\n".join(f"{name}: {gone.notice}" for name, gone in found.deprecated)
 
 
 def _read(change: InputChange) -> str:

@@ -30,8 +30,8 @@ def plan_view(plan: Plan) -> RenderableType:
     if plan.changes:
         parts.append(changes_table(plan))
     if plan.unfinished:
-        told = f"Deployment {plan.unfinished} did not end; its open steps are included."
-        parts.append(Text(told))
+        text = f"Deployment {plan.unfinished} did not end; its open steps are included."
+        parts.append(Text(text))
     if plan.steps:
         parts.append(Text(""))
         parts.append(Text("Steps, in this order:", style="bold"))

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from spark_jobs.cli.apply import show
 from spark_jobs.deploy.errors import (
     ApplyOvertakenError,
     ApplyRunningError,
@@ -438,3 +439,13 @@ def test_a_killed_apply_deletes_the_connector_again(settings: Settings, point: s
         run(settings, store)
     rest = list(dict.fromkeys(carried(settings)[done:]))
     assert rest == ["disconnect", "manifest", "stop bronze.orders", "stop silver.orders"]
+
+
+def test_the_messages_of_steps_have_an_old_and_a_new_key(
+    settings: Settings, store: ControlStore, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan = make_plan(settings, store, compiled_files(settings.project_dir)).plan
+    show(plan, Applied("d1-tests", {"seed rates": "1 inserted"}, {}), as_json=True)
+    answer = json.loads(capsys.readouterr().out)
+
+    assert answer["messages"] == answer["told"] == {"seed rates": "1 inserted"}
