@@ -102,7 +102,10 @@ def maintain(
         typer.echo(json.dumps(asdict(done), indent=2, default=str))
         return
     console = wide_console()
-    console.print(cleaned_table(done))
+    if done.tables or done.staged:
+        console.print(cleaned_table(done))
+    else:
+        console.print("No table has been written yet, or no file of one is to be cleaned.")
     for one in done.expired:
         if one.rows:
             console.print(expired_words(one, dry_run=dry_run), soft_wrap=True)

@@ -26,6 +26,14 @@ def test_an_unknown_word_is_refused_with_the_known_ones(
     assert "Value error" not in refused.output
 
 
+def test_nothing_to_clean_is_one_sentence(tmp_path: Path) -> None:
+    shown = tidemark(write_project(tmp_path, {}), "maintain", "--dry-run")
+
+    assert shown.exit_code == 0, shown.output
+    assert "No table has been written yet" in shown.stdout
+    assert "freed" not in shown.stdout
+
+
 def test_no_skipped_change_is_one_sentence(tmp_path: Path) -> None:
     shown = tidemark(write_project(tmp_path, {}), "source", "skipped")
 
