@@ -61,6 +61,7 @@ class ViewObservation:
         readable: whether the inputs can still be read at the published versions; checked only if
             the definition changed.
         tables: tables that an incremental refresh in Spark would read, see ``forecast``.
+        tried_in_vain: whether a full refresh was tried, and did not come to its end.
     """
 
     published: Watermark | None
@@ -71,6 +72,7 @@ class ViewObservation:
     parked: Reason | None = None
     readable: bool = False
     tables: int | None = None
+    tried_in_vain: bool = False
 
 
 @dataclass(frozen=True)
@@ -181,6 +183,7 @@ def plan_refresh(
         changed=changed_rows(changes),
         total=total_rows(changes),
         tables=seen.tables,
+        tried_in_vain=seen.tried_in_vain,
     )
     pinned = {one.table: one.pinned for one in seen.inputs if one.pinned is not None}
     decision = (

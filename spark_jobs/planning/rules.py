@@ -90,10 +90,17 @@ def _slower(moved: Sequence[InputChange], expected: Forecast) -> Refused | None:
             text += f"{expected.following:.1f} s"
         return _refused(ReasonCode.FULL_IS_FASTER, text)
     if expected.explores_full:
-        text = (
-            f"a full refresh was not tried yet and may take {expected.optimistic_full:.1f} s, "
-            f"following the changes {expected.incremental:.1f} s"
-        )
+        if expected.optimistic_full is None:
+            text = (
+                f"a full refresh was measured only in the first build, {expected.full:.1f} s with "
+                f"cold caches; it is tried once, because following the changes takes "
+                f"{expected.following:.1f} s"
+            )
+        else:
+            text = (
+                f"a full refresh was not tried yet and may take {expected.optimistic_full:.1f} s, "
+                f"following the changes {expected.incremental:.1f} s"
+            )
         return _refused(ReasonCode.FULL_IS_TRIED, text)
     share = largest_share(moved)
     known = expected.full is not None and expected.incremental is not None

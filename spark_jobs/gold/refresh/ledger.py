@@ -35,6 +35,8 @@ _UNSETTLED = (*OPEN, AttemptStatus.FAILED, AttemptStatus.BLOCKED)
 _LONGEST_ERROR = 4000
 # The cost model looks at this many of the last refreshes.
 _REMEMBERED = 40
+# Why a definition is computed for the first time.
+_COLD = frozenset({ReasonCode.FIRST_BUILD, ReasonCode.DEFINITION_CHANGED})
 # The usual number of rows is that of this many publications.
 _COUNTED = 20
 
@@ -238,9 +240,24 @@ def past_refreshes(context: GoldContext, view: str) -> tuple[PastRefresh, ...]:
                     counted=bool(actual.get("counted")),
                     in_process=actual.get("engine") == DUCKDB,
                     tried=attempt.reason_code == ReasonCode.FULL_IS_TRIED,
+                    cold=attempt.reason_code in _COLD,
                 )
             )
     return tuple(found)
+
+
+def tried_in_vain(context: GoldContext, view: str) -> bool:
+    """Whether a full refresh of the view's definition was tried lately, and was not published.
+
+    It may have been too large for the machine; trying it again and again would stop the view.
+    """
+    fingerprint = context.entry(view).fingerprint
+    return any(
+        attempt.reason_code == ReasonCode.FULL_IS_TRIED
+        and attempt.status is not AttemptStatus.PUBLISHED
+        and attempt.fingerprint == fingerprint
+        for attempt in context.store.attempts(view, limit=_REMEMBERED)
+    )
 
 
 def rows_read(context: GoldContext, view: str) -> list[int]:

@@ -17,7 +17,7 @@ from spark_jobs.gold.base.publications import (
     rewritten,
 )
 from spark_jobs.gold.compute.increment import change_of
-from spark_jobs.gold.refresh.ledger import past_refreshes
+from spark_jobs.gold.refresh.ledger import past_refreshes, tried_in_vain
 from spark_jobs.gold.refresh.transactional import (
     await_transactions,
     transactional_pins,
@@ -142,13 +142,14 @@ def estimate(context: GoldContext, plan: RefreshPlan) -> Estimate:
     )
 
 
-def sized(
+def completed(
     context: GoldContext, view: str, seen: ViewObservation, *, clock: datetime
 ) -> ViewObservation:
-    """The observation with the size of the view's program, where the choice depends on it.
+    """The observation with what only some choices depend on.
 
-    It does so before the first incremental refresh in Spark: with small tables, a program that
-    reads hundreds of them takes far longer than the query.
+    That is the size of the view's program before the first incremental refresh in Spark: with small
+    tables, a program that reads hundreds of them takes far longer than the query. And whether an
+    earlier try failed, before a full refresh is tried.
 
     Args:
         context: settings, manifest and locations of the project.
@@ -157,10 +158,14 @@ def sized(
         clock: the value of CURRENT_TIMESTAMP.
     """
     entry = context.entry(view)
-    if context.settings.gold.engine is not Engine.SPARK or entry.strategy is not Strategy.AUTO:
+    if entry.strategy is not Strategy.AUTO:
         return seen
     plan = plan_refresh(entry, seen, tick="", clock=clock)
-    base = latest_publication(context.published_at(view)) if plan.is_a_guess else None
+    if plan.reason.code is ReasonCode.FULL_IS_TRIED:
+        return replace(seen, tried_in_vain=tried_in_vain(context, view))
+    if context.settings.gold.engine is not Engine.SPARK or not plan.is_a_guess:
+        return seen
+    base = latest_publication(context.published_at(view))
     if base is None:
         return seen
     try:

@@ -16,7 +16,7 @@ from spark_jobs.gold.base.errors import AttemptStateError, BaseMovedError
 from spark_jobs.gold.compute.aggregate_state import sweep_groups
 from spark_jobs.gold.refresh import auditing, ledger, publishing, staging
 from spark_jobs.gold.refresh.arrivals import arrivals
-from spark_jobs.gold.refresh.observe import Pin, estimate, newest, observe, pinned_for, sized
+from spark_jobs.gold.refresh.observe import Pin, completed, estimate, newest, observe, pinned_for
 from spark_jobs.gold.refresh.publishing import Published
 from spark_jobs.gold.refresh.staging import StagedResult
 from spark_jobs.gold.refresh.waiting import keeps_waiting
@@ -315,7 +315,7 @@ class Refresher:
     ) -> tuple[RefreshPlan, int]:
         entry = self.context.entry(view)
         seen, clock = observe(self.context, view, pin=pin), self._now()
-        seen = seen if force else sized(self.context, view, seen, clock=clock)
+        seen = seen if force else completed(self.context, view, seen, clock=clock)
         plan = plan_refresh(entry, seen, tick=tick, clock=clock, force=force)
         if not plan.skips:
             plan = replace(plan, estimate=estimate(self.context, plan))

@@ -230,3 +230,94 @@ def test_one_cold_full_refresh_is_not_the_last() -> None:
     assert forecast(past, changed=10, total=1000).favours_full
     past = [here(followed(1.0)), *[here(computed(1.0))] * 3, here(followed(1.0))]
     assert not forecast(past, changed=10, total=1000).favours_full
+
+
+ROWS = 60_000_000
+
+
+def simulated(
+    *, first: float, full: float, follows: float, refreshes: int, counts: float = 0.0
+) -> list[PastRefresh]:
+    """Refreshes of a view whose costs do not change, newest first, as the planner chooses them.
+
+    Args:
+        first: seconds of the first build.
+        full: seconds of each later full refresh.
+        follows: seconds of an incremental refresh.
+        refreshes: how many of them come after the first build.
+        counts: seconds of an incremental refresh that computes the aggregate state; 0: there is
+            none.
+    """
+    past = [replace(computed(first, total=ROWS), cold=True)]
+    for _ in range(refreshes):
+        found = forecast(past[:40], changed=10, total=ROWS)
+        if found.favours_full or found.explores_full:
+            one = replace(computed(full, total=ROWS), tried=not found.favours_full)
+        elif counts and not past[0].incremental:
+            one = counted(counts, total=ROWS)
+        else:
+            one = followed(follows, total=ROWS)
+        past.insert(0, one)
+    return past
+
+
+def test_a_view_whose_first_build_was_cold_finds_that_full_refreshes_are_cheaper() -> None:
+    past = simulated(first=14.0, full=4.5, follows=6.2, counts=9.0, refreshes=30)
+    words = ["follow" if one.incremental else "full" for one in reversed(past)]
+    assert words[:6] == ["full", *["follow"] * 4, "full"]
+    assert [one.tried for one in reversed(past)].index(True) == 5
+    assert words[6:] == ["full"] * 19 + ["follow"] + ["full"] * 5, "one in twenty looks again"
+
+
+@pytest.mark.parametrize("counts", [0.0, 9.0])
+def test_a_full_refresh_that_is_no_cheaper_is_tried_only_once(counts: float) -> None:
+    """What the try costs is bounded: once what the first build did, and counting once more."""
+    past = simulated(first=14.0, full=12.0, follows=6.2, counts=counts, refreshes=39)
+    assert [one.tried for one in past].count(True) == 1
+    assert all(one.incremental for one in past[: -(5 + bool(counts))])
+    least = 14.0 + counts + 6.2 * (39 - bool(counts))
+    assert sum(one.seconds for one in past) - least <= 14.0 + counts - 6.2
+
+
+@pytest.mark.parametrize(
+    ("first", "follows", "tried"),
+    [(14.0, 6.2, True), (18.6, 6.2, True), (18.7, 6.2, False), (5.0, 2.0, True), (5.0, 1.9, False)],
+)
+def test_a_full_refresh_is_tried_where_it_may_pay(
+    first: float, follows: float, *, tried: bool
+) -> None:
+    """The first build bounds what the try costs, and a quick refresh has little to gain."""
+    past = simulated(first=first, full=99.0, follows=follows, refreshes=8)
+    assert any(one.tried for one in past) is tried
+
+
+def test_a_cold_first_build_counts_until_another_full_refresh() -> None:
+    cold = replace(computed(14.0, total=ROWS), cold=True)
+    past = [*[followed(6.2, total=ROWS)] * 3, cold]
+    found = forecast(past, changed=10, total=ROWS)
+    assert (found.full, found.explores_full, found.favours_full) == (14.0, True, False)
+    assert forecast([*past[:3], replace(cold, cold=False)], changed=10, total=ROWS).full == 14.0
+    found = forecast([computed(4.5, total=ROWS), *past], changed=10, total=ROWS)
+    assert (found.full, found.explores_full, found.favours_full) == (4.5, False, True)
+
+
+@pytest.mark.parametrize(
+    ("total", "changed", "vain"),
+    [(99_999, 10, False), (None, 10, False), (ROWS, 100, False), (ROWS, 10, True)],
+)
+def test_a_full_refresh_is_not_tried_of_tiny_tables_or_unlike_changes_or_again(
+    total: int | None, changed: int, *, vain: bool
+) -> None:
+    cold = replace(computed(3.0, total=total), cold=True)
+    past = [*[followed(2.5, total=total or 1)] * 3, cold]
+    found = forecast(past, changed=changed, total=total, tried_in_vain=vain)
+    assert not found.explores_full
+    known = [*[followed(2.5, total=ROWS)] * 3, replace(computed(3.0, total=ROWS), cold=True)]
+    assert forecast(known, changed=10, total=ROWS).explores_full
+    assert not forecast(known[1:], changed=10, total=ROWS).explores_full, "two may be slow ones"
+
+
+def test_a_try_in_process_that_failed_is_not_repeated() -> None:
+    past = [*[here(followed(0.4))] * 2, computed(3.0)]
+    assert forecast(past, changed=10, total=1000).explores_full
+    assert not forecast(past, changed=10, total=1000, tried_in_vain=True).explores_full
