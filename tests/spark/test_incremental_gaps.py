@@ -280,3 +280,29 @@ def test_a_time_without_a_zone_stays_one_between_the_steps(
     for view in ("said", "said_at"):
         assert followed(lake, view) == INCREMENTAL
     assert "a row to delete is not there" not in caplog.text
+
+
+def test_a_row_that_cannot_be_computed_counts_no_longer_once_it_is_corrected(
+    lake: GoldProject, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It came and left between two publications; the changes between them still have it."""
+    rows = "SELECT * FROM VALUES {} AS v(id, parts)"
+    lake.append("silver.shares", rows.format("(1, 4), (2, 5)"))
+    query = "SELECT s.id, 100 / s.parts AS share FROM silver.shares AS s"
+    lake.view("shares", query, inputs=("silver.shares",), maintained=True)
+    counted = f"SELECT q.share, COUNT(*) AS n FROM ({query}) AS q GROUP BY q.share"
+    lake.view("counted_shares", counted, inputs=("silver.shares",), maintained=True)
+    views = ("shares", "counted_shares")
+    for view in views:
+        assert followed(lake, view) == "FIRST_BUILD"
+    lake.append("silver.shares", rows.format("(3, 0), (4, 2), (4, 2)"))
+    for view in views:
+        with pytest.raises(QueryFailedError, match="DIVIDE_BY_ZERO"):
+            lake.refresh(view, f"t{next(TICKS)}")
+        assert len(lake.rows(view)) == 2
+    lake.execute("UPDATE {} SET parts = 10 WHERE id = 3", "silver.shares")
+    lake.execute("DELETE FROM {} WHERE id = 1", "silver.shares")
+    for view in views:
+        assert followed(lake, view) == INCREMENTAL
+    assert lake.rows("shares") == [(2, 20.0), (3, 10.0), (4, 50.0), (4, 50.0)]
+    assert "computed again from the net changes" in caplog.text

@@ -36,6 +36,7 @@ def computed(
     compute: Callable[[Engine], _T],
     *,
     changed: int | None = None,
+    net: bool = False,
 ) -> Iterator[_T]:
     """Compute with the first engine that can; the engine stays open while the context lasts.
 
@@ -44,13 +45,14 @@ def computed(
         view: the view that is refreshed.
         compute: called with an engine, and again with the next one if that one cannot.
         changed: number of changed input rows; None if unknown, or if all rows are read.
+        net: whether Spark computes, and rows that came and left again are removed from changes.
 
     Raises:
         LakehouseError: raised by ``compute``.
         NotTranslatedError: DuckDB cannot, and the context has no Spark.
     """
     with ExitStack() as stack:
-        if context.settings.gold.engine is not sections.Engine.SPARK:
+        if context.settings.gold.engine is not sections.Engine.SPARK and not net:
             try:
                 # A connection that failed is closed at once; it may answer no further query.
                 with ExitStack() as own:
@@ -67,7 +69,7 @@ def computed(
             else:
                 yield found
                 return
-        yield compute(stack.enter_context(SparkEngine(context, changed)))
+        yield compute(stack.enter_context(SparkEngine(context, changed, net=net)))
 
 
 def first_line(error: Exception) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from spark_jobs.gold.compute.difference import has_incomparable
 from spark_jobs.graph.duck.staged import DELETE, INSERT, OPERATION
 from spark_jobs.graph.maintenance.relation import WEIGHT
 from spark_jobs.storage.columns import quoted, same_row
@@ -13,6 +15,27 @@ if TYPE_CHECKING:
 
 # What the error says if a row to delete is not in the published table.
 LACKING = "a row to delete is not there"
+
+
+def net_of(changes: DataFrame, columns: Sequence[str]) -> DataFrame:
+    """The changed rows without those that came and left again.
+
+    Args:
+        changes: rows with ``__w``, which is 1 or -1.
+        columns: the table's; others are dropped.
+
+    Returns:
+        the columns and ``__w``; a row for each copy. All rows, if Spark cannot group them.
+    """
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+    names = [F.col(quoted(name)) for name in columns]
+    rows = changes.select(*names, WEIGHT)
+    if has_incomparable(rows):
+        return rows
+    summed = rows.groupBy(*names).agg(F.sum(WEIGHT).alias(WEIGHT))
+    each = F.explode(F.array_repeat(F.signum(WEIGHT).cast("int"), F.abs(WEIGHT).cast("int")))
+    return summed.select(*names, each.alias(WEIGHT))
 
 
 def of_keyed(change: DataFrame, view: str) -> DataFrame:

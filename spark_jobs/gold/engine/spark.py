@@ -14,7 +14,7 @@ from spark_jobs.gold.compute.difference import has_incomparable, multiset_differ
 from spark_jobs.gold.compute.difference_here import change_between, small_tables
 from spark_jobs.gold.compute.pinned import pinned_result
 from spark_jobs.gold.compute.protocol import SPARK, Prepared
-from spark_jobs.gold.engine.multisets import of_keyed, without_key
+from spark_jobs.gold.engine.multisets import net_of, of_keyed, without_key
 from spark_jobs.gold.engine.step_values import StepValues
 from spark_jobs.graph.dialect import to_sql
 from spark_jobs.graph.duck.staged import INSERT, OPERATION
@@ -43,14 +43,16 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
 
     name = SPARK
 
-    def __init__(self, context: GoldContext, changed: int | None) -> None:
+    def __init__(self, context: GoldContext, changed: int | None, *, net: bool = False) -> None:
         """Open the engine.
 
         Args:
             context: settings, manifest and locations of the project.
             changed: number of changed input rows; None if unknown, or if all rows are read.
+            net: whether rows that came and left again are removed from changes.
         """
         self._context = context
+        self._net = net
         self._place = policy.CHANGE.place(rows=changed)
         self._prefix = f"__{uuid4().hex[:12]}_"
         self._frames: dict[str, DataFrame] = {}
@@ -90,7 +92,10 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
             # In one task, the sums over a few changed rows need no shuffle.
             rows = rows.coalesce(1)
         came = F.col(CHANGE_TYPE).isin(*CAME)
-        self._register(rows.withColumn(WEIGHT, F.when(came, 1).otherwise(-1)), name)
+        weighed = rows.withColumn(WEIGHT, F.when(came, 1).otherwise(-1))
+        if self._net:
+            weighed = net_of(weighed, [one.name for one in log.schema(location, upto)])
+        self._register(weighed, name)
 
     def computed(self, name: str, query: Query, *, large: bool = False) -> Prepared[None]:
         def run() -> None:

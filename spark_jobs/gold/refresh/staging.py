@@ -41,6 +41,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _TXN = Txn("stage", 1)
+# In the text of Spark's errors about values: a division by zero, an overflow, a text that is no
+# number.
+_BAD_VALUE = "SQLSTATE: 22"
 _log = logging.getLogger(__name__)
 
 
@@ -250,11 +253,30 @@ def _write_result(
 
 
 def _write_change(context: GoldContext, work: WorkItem, change: Change, location: str) -> None:
+    try:
+        with query_failures(work.view):
+            _write_change_once(context, work, change, location)
+    except QueryFailedError as error:
+        # A row that Spark cannot compute, and that was corrected since, is still among the changes.
+        if _BAD_VALUE not in error.cause or context.in_process or not _several_commits(change):
+            raise
+        _log.warning("gold.%s: computed again from the net changes, for a value", work.view)
+        _write_change_once(context, work, change, location, net=True)
+
+
+def _several_commits(change: Change) -> bool:
+    ranges = change.relations.ranges.values()
+    return any(one.after.version > one.before.version + 1 for one in ranges)
+
+
+def _write_change_once(
+    context: GoldContext, work: WorkItem, change: Change, location: str, *, net: bool = False
+) -> None:
     def computed(engine: Engine) -> StagedChange:
         return run(change, engine, work)
 
     base = change.relations.base.version
-    with choice.computed(context, work.view, computed, changed=work.changed) as staged:
+    with choice.computed(context, work.view, computed, changed=work.changed, net=net) as staged:
         try:
             with query_failures(work.view):
                 _write_staged(staged, base, location)
