@@ -17,7 +17,7 @@ from spark_jobs.graph.duck.kinds import (
     common_kind,
     has_exact_negative,
 )
-from spark_jobs.graph.duck.typed import Typed, exact_literal, in_common
+from spark_jobs.graph.duck.typed import Typed, converted, exact_literal, in_common
 
 Translate = Callable[[exp.Expr], Typed]
 Rule = Callable[[exp.Expr, Translate], Typed]
@@ -139,9 +139,7 @@ def _concatenated(parts: list[Typed]) -> Typed:
 
 
 def _days(node: exp.Expr, typed: Translate) -> Typed:
-    later, earlier = typed(node.this), typed(node.expression)
-    if {later.kind, earlier.kind} != {DATE}:
-        raise NotTranslatedError(to_sql(node))
+    later, earlier = (converted(typed(one), DATE) for one in (node.this, node.expression))
     return Typed(f"CAST({later.sql} - {earlier.sql} AS INTEGER)", INT)
 
 

@@ -202,7 +202,7 @@ def _output(node: exp.Expr, expressions: Expressions) -> dict[str, Typed]:
             for table, name in expressions.columns
         }
     value = node.unalias()
-    name = (node.alias or node.output_name).lower()
+    name = node.output_name.lower()
     if not name:
         raise NotTranslatedError(f"a column without a name: {to_sql(node)}")
     if isinstance(value, exp.Explode):
@@ -247,13 +247,13 @@ def _union(query: exp.Union, known: Known) -> Translated:
     sides = [_translated(one, known) for one in (query.left, query.right)]
     if len(sides[0].columns) != len(sides[1].columns):
         raise NotTranslatedError("UNION of different columns")
-    pairs = list(zip(sides[0].columns.values(), sides[1].columns.values(), strict=True))
+    pairs = zip(sides[0].columns.values(), sides[1].columns.values(), strict=True)
     kinds = [common_kind(pair) for pair in pairs]
     parts = []
     for side in sides:
         columns = [
-            quoted(name) if had == kind else f"CAST({quoted(name)} AS {kind.in_duckdb})"
-            for (name, had), kind in zip(side.columns.items(), kinds, strict=True)
+            f"CAST({quoted(name)} AS {kind.in_duckdb})"
+            for name, kind in zip(side.columns, kinds, strict=True)
         ]
         parts.append(f"SELECT {', '.join(columns)} FROM ({side.sql})")
     names = list(sides[0].columns)

@@ -59,20 +59,22 @@ def whole_view(
     Raises:
         NotTranslatedError: it has something that is not on the closed list.
     """
-    clocked = clock if entry.reads_clock else None
-    return _whole(entry.query, tuple(names.items()), frozen(known), clocked)
+    clocks = ((When.NEW, clock),) if entry.reads_clock else ()
+    return _whole(entry.query, tuple(names.items()), frozen(known), clocks)
 
 
 @lru_cache(maxsize=_VIEWS)
 def _whole(
-    query: str, names: tuple[tuple[str, str], ...], known: FrozenKnown, clock: datetime | None
+    query: str,
+    names: tuple[tuple[str, str], ...],
+    known: FrozenKnown,
+    clocks: tuple[tuple[When, datetime], ...],
 ) -> Translated:
     """Cached while the inputs have the same columns: each refresh needs it."""
     try:
         root, outputs = build(query)
     except NotIncrementalError as error:
         raise NotTranslatedError(error.text) from error
-    clocks = {} if clock is None else {When.NEW: clock}
-    rows = Writer(_NamedTables(dict(names)), clocks).relation(root, When.NEW)
+    rows = Writer(_NamedTables(dict(names)), dict(clocks)).relation(root, When.NEW)
     found = translated(rows, {name: dict(columns) for name, columns in known})
     return found.renamed(dict(outputs))

@@ -6,7 +6,7 @@ from collections.abc import Sequence, Set
 
 from sqlglot import exp
 
-from spark_jobs.graph.maintenance.algebra import LeftJoin, Side, used
+from spark_jobs.graph.maintenance.algebra import LeftJoin, used
 from spark_jobs.graph.maintenance.scope import named
 
 
@@ -16,7 +16,7 @@ def join_all(
     """Join inputs so that each has a condition with the previous ones, if possible.
 
     Args:
-        inputs: the column names and the query of each input.
+        inputs: the column names and the query of each input, at least two.
         conditions: over these columns.
         more: further columns or expressions to select.
     """
@@ -39,8 +39,7 @@ def join_all(
             copy=False,
         )
     outputs = [name for names, _ in inputs for name in names]
-    query = query.select(*selected((*outputs, *more)), copy=False)
-    return query.where(*pending, copy=False) if pending else query
+    return query.select(*selected((*outputs, *more)), copy=False)
 
 
 def selected(names: Sequence[str]) -> list[exp.Expr]:
@@ -76,7 +75,7 @@ def left_join(
         .join(
             aliased(right, "r"),
             on=condition,
-            join_type="left outer" if node.side is Side.OUTER else node.side.value.lower(),
+            join_type=node.side.value.lower(),
             copy=False,
         )
     )

@@ -126,5 +126,5 @@ class _RecordedTables:
         return call(*arguments) if callable(call) else call
 
     def _record(self, answer: _T, *call: str) -> _T:
-        self.answers[call] = answer.copy() if isinstance(answer, exp.Expr) else answer
+        self.answers[call] = answer
         return answer

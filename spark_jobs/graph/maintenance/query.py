@@ -136,8 +136,7 @@ def _limited(builder: Builder, query: exp.Query, selected: Selected) -> Built:
 
 def _set_operation(builder: Builder, query: exp.SetOperation, around: Scope | None) -> Built:
     left, outputs = builder.query(query.this, around)
-    right, others = builder.query(query.expression, around)
-    left, right = _positional(left, outputs), _positional(right, others)
+    right, _ = builder.query(query.expression, around)
     distinct = bool(query.args.get("distinct"))
     if isinstance(query, exp.Union):
         node: Node = Union((left, right))
@@ -150,13 +149,6 @@ def _set_operation(builder: Builder, query: exp.SetOperation, around: Scope | No
     order = query.args.get("order")
     selected = Selected(node, names, [_by_output(one, names) for one in order or ()])
     return _limited(builder, query, selected)
-
-
-def _positional(node: Node, outputs: Outputs) -> Node:
-    columns = [name for _, name in outputs]
-    if list(node.columns) == columns and len(set(columns)) == len(columns):
-        return node
-    return Project(node, tuple((name, named(name)) for name in columns))
 
 
 def distinct_rows(builder: Builder, node: Node, outputs: Outputs) -> Built:
@@ -199,7 +191,7 @@ def _by_counts(
     else:
         due = named(here) - named(there)
     result = [(name, key) for (name, _), (key, _) in zip(outputs, keys, strict=True)]
-    held = Filter(counted, exp.and_(named(here) > 0, exp.GT(this=due.copy(), expression=zero)))
+    held = Filter(counted, exp.GT(this=due.copy(), expression=zero))
     if distinct:
         return Project(held, tuple((key, named(key)) for _, key in result)), result
     copies = (names.fresh("copy"), each_copy(due))

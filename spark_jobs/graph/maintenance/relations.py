@@ -226,7 +226,7 @@ def _generate(builder: Builder, child: Node, lateral: exp.Lateral, scope: Scope)
 
 def all_of(conditions: list[exp.Expr]) -> exp.Expr:
     """The conjunction; TRUE if there are no conditions."""
-    return exp.and_(*conditions, copy=True) if conditions else exp.true()
+    return exp.and_(*conditions) if conditions else exp.true()
 
 
 def _unsupported(node: exp.Expr, what: str) -> NotIncrementalError:

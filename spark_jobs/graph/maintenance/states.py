@@ -347,17 +347,15 @@ def _value(
 
 
 def _is_stored(call: exp.Expr, argument: exp.Expr, kinds: Mapping[str, str]) -> bool:
-    """Whether what is stored of the argument does not depend on the order of rows."""
+    """Whether what is stored of an argument of ``STORED`` does not depend on the order of rows."""
     exact = is_exact(argument, kinds)
     match call:
         case exp.Avg():
             return exact and has_exact_mean(_kind(argument, kinds))
         case exp.Sum():
             return exact and has_exact_negative(_kind(argument, kinds))
-        case exp.Min() | exp.Max():
-            return exact or is_ordered(_kind(argument, kinds))
         case _:
-            return exact
+            return exact or is_ordered(_kind(argument, kinds))
 
 
 def _kind(argument: exp.Expr, kinds: Mapping[str, str]) -> str:

@@ -76,7 +76,7 @@ FROM (
             __w
           FROM __refresh_touched_2
         ) AS l
-        LEFT OUTER JOIN (
+        LEFT JOIN (
           SELECT
             __t.amount,
             __t.user_id__2
@@ -108,7 +108,7 @@ FROM (
               __w
             FROM __refresh_touched_2
           ) AS l
-          LEFT OUTER JOIN (
+          LEFT JOIN (
             SELECT
               __t.amount,
               __t.user_id__2
