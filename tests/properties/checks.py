@@ -5,13 +5,16 @@ from __future__ import annotations
 import tempfile
 from collections import Counter
 from collections.abc import Callable
+from doctest import testmod
 from functools import cache, partial
+from importlib import import_module
 from inspect import signature
 from pathlib import Path
 
 import pytest
 
 from spark_jobs.gold.engine.database import Duck, DuckError
+from spark_jobs.graph import maintenance
 from spark_jobs.graph.dialect import parse
 from spark_jobs.graph.duck.errors import NotTranslatedError
 from spark_jobs.graph.duck.queries import translated
@@ -30,7 +33,7 @@ RANDOM, AS_REFRESHED = 24, 24
 
 def checks() -> dict[str, Check]:
     """The checks by name; each raises an error if it fails."""
-    return {**_of_rules(), **_of_duck(), **_of_random_cases()}
+    return {**_of_rules(), **_of_duck(), **_of_examples(), **_of_random_cases()}
 
 
 def _of_rules() -> dict[str, Check]:
@@ -63,6 +66,21 @@ def _of_duck() -> dict[str, Check]:
     found["duck: copies"] = partial(_with_duck, check_copies)
     found["staged: faults"] = partial(_with_duck, test_staged.check_faults)
     return found
+
+
+def _of_examples() -> dict[str, Check]:
+    graph = Path(maintenance.__file__).parent.parent
+    return {
+        f"examples: {name}": partial(_examples, name)
+        for package in ("maintenance", "duck")
+        for path in sorted(graph.joinpath(package).glob("*.py"))
+        if ">>>" in path.read_text("utf-8")
+        for name in [f"{graph.name}.{package}.{path.stem}"]
+    }
+
+
+def _examples(module: str) -> None:
+    testmod(import_module(f"spark_jobs.{module}"), raise_on_error=True)
 
 
 def _of_random_cases() -> dict[str, Check]:

@@ -1378,6 +1378,18 @@ REFUSED = {
         "UNRESOLVED_COLUMN",
         "SELECT x FROM silver.d AS d CROSS JOIN silver.e AS e",
     ),
+    "values as a query": ("UNSUPPORTED_CLAUSE", "VALUES (1), (2)"),
+    "part of a variant that is one": (
+        "INCOMPARABLE_TYPE",
+        "SELECT a.k, VARIANT_GET(PARSE_JSON('[1]'), '$[0]', 'variant') AS v FROM silver.a AS a",
+    ),
+    "subquery in the order of a union": (
+        "UNSUPPORTED_SUBQUERY",
+        (
+            "SELECT a.x FROM silver.a AS a UNION ALL SELECT b.z FROM silver.b AS b "
+            "ORDER BY x % (SELECT COUNT(c.y) FROM silver.c AS c) LIMIT 3"
+        ),
+    ),
     "recursive query": (
         "UNSUPPORTED_CLAUSE",
         (
@@ -1529,6 +1541,12 @@ def test_the_top_is_filled_from_below(engine: Engine) -> None:
     assert values(view, {A: rows[2:]}) == [(3, 7), (3, 7)]
     assert values(view, {A: rows[3:]}) == [(3, 7), (4, 1)]
     assert values(view, {A: [(5, 0, None)]}) == [(5, None)]
+
+
+def test_the_conditions_of_a_large_table_hold_behind_a_step(engine: Engine) -> None:
+    view = Maintained(RULES["join of three"][1], engine, INTS, all_large=True)
+    follow(view, HISTORIES["matches come and go"])
+    follow(view, HISTORIES["both sides at once"])
 
 
 def test_a_copy_of_a_row_goes_alone(engine: Engine) -> None:

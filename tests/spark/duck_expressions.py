@@ -211,6 +211,8 @@ OVER = tuple(
             ("LAG(d)", " ORDER BY i"),
             ("LEAD(c, 2)", " ORDER BY i DESC"),
             ("SUM(i)", " ORDER BY i ROWS BETWEEN 1 PRECEDING AND CURRENT ROW"),
+            # Tied rows have one frame.
+            ("SUM(i)", " ORDER BY c RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"),
             ("MIN(d)", " ORDER BY i ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING"),
         ),
         ("", "PARTITION BY b"),
@@ -237,7 +239,11 @@ QUERIES = (
     (("edges.i", "o.c"), " LEFT JOIN edges AS o ON edges.i = o.i + 4"),
     (("i",), " LEFT SEMI JOIN (SELECT * FROM edges WHERE i > 4) AS o ON edges.i = o.i"),
     (("i", "u.one"), " CROSS JOIN (SELECT 1 AS one) AS u"),
-    (("i", "d", "c"), " UNION ALL SELECT l, i, w FROM edges"),
+    # Of 36 digits before the point and six behind it, a union keeps those before.
+    (
+        ("i", "d", "c", "wide"),
+        " UNION ALL SELECT l, i, w, CAST(e AS DECIMAL(38,6)) FROM edges",
+    ),
 )
 # Rows that tie would get different values.
 TIED = (
@@ -277,11 +283,14 @@ REFUSED = (
     "SELECT i, COUNT(*) AS n FROM edges GROUP BY ROLLUP (i)",
     "SELECT i FROM edges UNION SELECT i FROM edges",
     "SELECT i FROM edges UNION ALL SELECT i, c FROM edges",
+    "SELECT i FROM edges UNION ALL SELECT c FROM edges",
+    "SELECT c FROM edges UNION ALL SELECT i FROM edges",
     "SELECT RAND() AS v FROM edges",
     "SELECT NULL AS v FROM edges",
     "SELECT SUM(*) AS v FROM edges",
     "SELECT EVERY(b) AS v FROM edges",
     "SELECT i FROM edges JOIN edges AS o USING (i)",
+    "SELECT edges.i FROM edges LEFT SEMI JOIN edges AS o",
     "SELECT i FROM edges JOIN edges AS o ON edges.i = o.i",
     "SELECT edges.i FROM edges RIGHT JOIN edges AS o ON edges.i = o.i",
     "SELECT 1 AS one FROM edges CROSS JOIN edges",
@@ -340,6 +349,7 @@ REFUSED = (
 # What only Spark can compute of these values.
 BEYOND = (
     "AVG(l * 10000000)",
+    "AVG(IF(i = 1, 9007199254740992, 0))",
     "CAST(day + INTERVAL '1' DAY AS STRING)",
     "CAST(day - INTERVAL '1' YEAR AS STRING)",
 )

@@ -9,7 +9,13 @@ from spark_jobs.graph.maintenance.query import build
 from spark_jobs.graph.maintenance.states import Cutter
 
 TYPES = {
-    "silver.u": {"id": "bigint", "name": "string", "code": "int", "ratio": "double"},
+    "silver.u": {
+        "id": "bigint",
+        "name": "string",
+        "code": "int",
+        "ratio": "double",
+        "place": "struct<at:timestamp>",
+    },
     "silver.o": {
         "user_id": "bigint",
         "amount": "decimal(12,2)",
@@ -60,6 +66,10 @@ def test_a_condition_on_the_left_side_does_not_prevent_it() -> None:
         f"SELECT u.name, COUNT(o.at) AS n FROM silver.u AS u {JOIN} GROUP BY u.name",
         f"SELECT u.id, COUNT(*) AS n FROM silver.u AS u {JOIN} GROUP BY u.id",
         f"SELECT u.id, SUM(u.id) AS n FROM silver.u AS u {JOIN} GROUP BY u.id",
+        # A field of the left side with the name of a column of the right side.
+        SUMS.format(f"{JOIN} AND o.at IS NOT NULL", "u.id, u.name").replace(
+            "o.at)", "(u.place).at)"
+        ),
         # A product of this many decimal places may not be exact.
         f"SELECT u.id, SUM(o.fine) AS n FROM silver.u AS u {JOIN} GROUP BY u.id",
         f"SELECT u.id, COUNT(o.at) AS n FROM silver.u AS u {JOIN} WHERE o.amount > 1 GROUP BY u.id",

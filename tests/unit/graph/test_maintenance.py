@@ -29,7 +29,7 @@ from spark_jobs.graph.maintenance.describe import maintenance_of
 from spark_jobs.graph.maintenance.program import Program, derive
 from spark_jobs.graph.maintenance.query import build
 from spark_jobs.graph.maintenance.reasons import NotIncrementalError, Obstacle
-from spark_jobs.graph.maintenance.relation import When
+from spark_jobs.graph.maintenance.relation import When, whole_groups
 from spark_jobs.graph.maintenance.state_columns import state_columns
 from spark_jobs.graph.maintenance.states import Cutter
 from tests.properties.maintenance import NOON, InDuckDb, canonical
@@ -115,6 +115,18 @@ TYPES = {"silver.a": {"k": "int", "x": "decimal(9,2)", "y": "double"}}
                 "GROUP BY s.k"
             ),
             "aggregate_state",
+        ),
+        (
+            (
+                "SELECT r.k, SUM(COALESCE(r.v, r.k)) AS v, AVG(r.x) AS m FROM (SELECT s.k, s.x, "
+                "s.v + 1 AS v FROM (SELECT a.k, a.x, a.x + NULL AS v FROM silver.a AS a) AS s) "
+                "AS r GROUP BY r.k"
+            ),
+            "aggregate_state",
+        ),
+        (
+            "SELECT a.k, n FROM silver.a AS a, LATERAL EXPLODE(SEQUENCE(1, a.k)) AS t(n)",
+            "row_deltas",
         ),
         # A new row may join two sessions, so that their counts cannot be added to.
         (
@@ -270,7 +282,7 @@ def test_a_program_does_not_compute_with_the_clock() -> None:
 def test_operators_are_listed_as_they_are_written() -> None:
     query = (
         "SELECT a.k, MAX(a.x) AS m FROM silver.a AS a WHERE a.k = 1 OR a.x = 2 GROUP BY a.k "
-        "UNION ALL SELECT b.k, b.x FROM silver.b AS b"
+        "UNION ALL SELECT b.k, RANK() OVER (PARTITION BY b.k ORDER BY b.x) FROM silver.b AS b"
     )
     found, _ = maintenance_of(canonical(query), types=TYPES)
     assert [one.operator for one in found.operators] == [
@@ -278,6 +290,7 @@ def test_operators_are_listed_as_they_are_written() -> None:
         "aggregate MAX(x) by k",
         "filter k = 1 OR x = 2",
         "scan silver.a",
+        "window rank by k",
         "scan silver.b",
     ]
 
@@ -570,6 +583,27 @@ def test_a_sum_is_stored_of_values_whose_negative_has_all_their_digits(
     types = {"silver.a": {"k": "int", "x": kind}}
     query = "SELECT a.k, SUM(a.x) AS m FROM silver.a AS a GROUP BY a.k"
     assert maintenance_of(query, types=types)[0].rule == rule
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        "JOIN silver.b AS b USING (k)",
+        "NATURAL JOIN silver.b AS b",
+        ", LATERAL (SELECT b.x AS v FROM silver.b AS b WHERE b.k = a.k) AS g",
+        "LATERAL VIEW EXPLODE(SEQUENCE(1, a.k)) g",
+    ],
+)
+def test_what_does_not_write_its_names_or_condition_out_is_refused(more: str) -> None:
+    found, _ = maintenance_of(f"SELECT a.k FROM silver.a AS a {more}", types=TYPES)
+    assert found.obstacle == "UNSUPPORTED_RELATION"
+
+
+@pytest.mark.parametrize(("key", "drops"), [(frozenset({"k"}), True), (frozenset[str](), False)])
+def test_a_group_of_all_rows_stays_without_rows(key: frozenset[str], drops: bool) -> None:
+    state = Scan("state.0", tuple((name, name) for name in (*key, "n")), key)
+    whole = whole_groups(state, parse("SELECT * FROM state_0"), {"n": "bigint"})
+    assert (whole.args.get("where") is not None) is drops
 
 
 def test_the_window_of_a_group_is_that_of_its_own_query() -> None:

@@ -105,6 +105,8 @@ def test_rows_in_no_order_are_named(query: str) -> None:
         window("LAG(t.a)", "t.a, t.id") + " LEFT JOIN silver.u AS u ON u.uid = t.other",
         window("LAG(t.a)", "t.a, t.id") + " JOIN silver.u AS u ON u.uid = t.id",
         window("LAG(t.a)", "t.a, u.uid") + " JOIN silver.u AS u ON u.uid = t.id",
+        # The key of all rows is that of some of them.
+        window("LAG(t.a)", "t.a, t.id") + " WHERE t.b > 1",
         # A term without a direction, over groups.
         f"SELECT t.g AS g, t.b AS b, {OVER_GROUPS} AS w {T} GROUP BY t.g, t.b",
     ],
