@@ -52,6 +52,7 @@ UNIT_TESTS = tuple(
         "obstacle_place",
         "whole_view",
         "duck_numbers",
+        "tie_breakers",
     )
 )
 # Imported before forking, because it is slow and contains no mutant.
@@ -300,12 +301,10 @@ def run(
 
 
 def reaching(mutant: Mutant, reached: dict[str, Any]) -> list[str]:
-    """The checks that reach a mutant's line."""
-    return [
-        name
-        for name, one in reached.items()
-        if (lines := one["lines"].get(mutant.file)) and (mutant.at_import or mutant.line in lines)
-    ]
+    """The checks that reach a mutant's line, or its module if the line only runs at import."""
+    found = {name: of for name, one in reached.items() if (of := one["lines"].get(mutant.file))}
+    near = [name for name, lines in found.items() if mutant.line in lines]
+    return [*found] if mutant.at_import or not near else near
 
 
 def write(state: dict[str, Any]) -> None:
