@@ -72,14 +72,19 @@ def resnapshot(
     run: Run = False,
 ) -> None:
     """Restart the connector with a new slot and a snapshot, after its slot was lost."""
+    from spark_jobs.definitions.vocabulary import SourceFormat
     from spark_jobs.planning.request import why
+    from spark_jobs.silver.check.log_position import check_log_position
     from spark_jobs.stack.connect import client, wait_until_running
     from spark_jobs.stack.connector import CONNECTOR, SLOT
     from spark_jobs.stack.resnapshot import resnapshot as start_over
+    from spark_jobs.storage.lake import Lake
 
     with open_project(context) as project:
-        captured = [one.name for one in _captured(project, None)]
-        names = ", ".join(captured)
+        sources = project.manifest.sources.values()
+        captured = [one.name for one in sources if one.format is SourceFormat.DEBEZIUM]
+        names, dsn = ", ".join(captured), _dsn(project)
+        check_log_position(Lake(project.settings.lake), project.manifest, captured, dsn=dsn)
         if not run:
             typer.echo(
                 f"Connector {CONNECTOR} would read {names} again, and slot {SLOT} be recreated."
@@ -89,7 +94,7 @@ def resnapshot(
         why(reason)
         steps = Steps(Console(stderr=True))
         with steps.step(f"connector {CONNECTOR} without slot and offsets"):
-            start_over(project.settings, dsn=_dsn(project))
+            start_over(project.settings, dsn=dsn)
         with steps.step("snapshot begins"), client(project.settings) as api:
             wait_until_running(api)
     typer.echo(f"{names}: read again. Next: tidemark source delete-backfill --dry-run")

@@ -55,6 +55,23 @@ class DatabaseUnreachableError(LakehouseError):
         return first_line(self.cause)
 
 
+class SourceLogBehindError(LakehouseError):
+    """The log of the source database ends before changes that silver has from it."""
+
+    condition = "SOURCE_LOG_BEHIND"
+    position: str
+    table: str
+    reached: str
+    primary = (
+        "the log of the source database is at {position}, but {table} has changes at {reached}"
+    )
+    detail = (
+        "The database was restored, or is on another server. Silver would take each change, and "
+        "each row of a snapshot, for an older one. Nothing was done."
+    )
+    hint = "Move the log beyond {reached} first; docs/runbooks/changes-lost.md says how."
+
+
 class SchemaDriftError(RefusedError):
     """Records differ from their source's declaration, and its policy blocks the table."""
 

@@ -15,6 +15,7 @@ from pathlib import Path
 import httpx
 
 from spark_jobs.access.errors import SecretMissingError
+from spark_jobs.access.source_log import place
 from spark_jobs.settings import Settings
 from spark_jobs.stack.connect import (
     client,
@@ -121,15 +122,6 @@ def _read(line: re.Match[str]) -> Skipped:
         operation=fields.get("messageType", ""),
         cause=line[3],
     )
-
-
-def place(lsn: int) -> str:
-    """A position in PostgreSQL's log, in PostgreSQL's format.
-
-    >>> place(37420176)
-    '0/23AFC90'
-    """
-    return f"{lsn >> 32:X}/{lsn & 0xFFFFFFFF:X}"
 
 
 def _answered(settings: Settings) -> int:

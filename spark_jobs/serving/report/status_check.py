@@ -129,11 +129,35 @@ def _capture(project: OpenProject) -> Iterator[Trouble]:
     sources = project.manifest.sources.values()
     if not any(source.format is SourceFormat.DEBEZIUM for source in sources):
         return
-    if connector_slot_lost(source_dsn(project.settings)):
+    dsn = source_dsn(project.settings)
+    if (behind := _log_behind(project, dsn)) is not None:
+        yield Trouble(name, behind, _SLOT)
+    elif connector_slot_lost(dsn):
         what = f"PostgreSQL has removed log that slot {SLOT!r} needed, so changes are lost"
         yield Trouble(name, what, _SLOT)
     elif (problem := capture_problem(project.settings)) is not None:
         yield Trouble(name, problem, _CONNECTOR)
+
+
+def _log_behind(project: OpenProject, dsn: str | None) -> str | None:
+    """What is wrong if the database's log ends before commits that silver has."""
+    import psycopg
+
+    from spark_jobs.access.source_log import log_position, place
+    from spark_jobs.graph.databases import transactional_tables
+
+    notes = [project.store.frontiers(name) for name in transactional_tables(project.manifest)]
+    reached = max((found[0].position for found in notes if found), default=0)
+    if dsn is None or not reached:
+        return None
+    try:
+        position = log_position(dsn)
+    except psycopg.Error:
+        return None
+    if reached <= position:
+        return None
+    told = f"its database's log is at {place(position)}, but silver has commits at {place(reached)}"
+    return f"{told}: all changes count as older ones"
 
 
 def _certificates(project: OpenProject, now: datetime) -> Iterator[Trouble]:

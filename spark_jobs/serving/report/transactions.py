@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from spark_jobs.access.source_log import place
 from spark_jobs.gold.refresh.transactional import followed
 from spark_jobs.graph.databases import transactional_tables
 from spark_jobs.serving.report.status_tables import ago
@@ -40,9 +41,8 @@ class DatabaseStatus:
         if self.position is None or self.at is None:
             first = f"Database {self.database}: no commit is in all tables yet"
         else:
-            shown = f"{self.position >> 32:X}/{self.position & 0xFFFFFFFF:X}"
-            told = ago(self.at, now=now)
-            first = f"Database {self.database}: whole transactions up to {shown}, {told}"
+            upto, told = place(self.position), ago(self.at, now=now)
+            first = f"Database {self.database}: whole transactions up to {upto}, {told}"
         late = ", ".join(
             f"{table} ({'never' if at is None else ago(at, now=now)})"
             for table, at in self.behind.items()

@@ -17,6 +17,7 @@ from spark_jobs.access.secrets import secret_path
 from spark_jobs.cli.main import app
 from spark_jobs.gold.telemetry.event_sender import ASSET_UNKNOWN, NO_AIRFLOW
 from spark_jobs.gold.telemetry.verdict_events import verdict_cursor
+from spark_jobs.names import TableName, TableVersion
 from spark_jobs.serving.report.status_check import Trouble, first_to_solve
 from spark_jobs.settings import REPOSITORY, load_settings
 from spark_jobs.stack.certificates import (
@@ -30,6 +31,7 @@ from spark_jobs.stack.certificates import (
 from spark_jobs.stack.secrets import write_secret
 from spark_jobs.state.asset_cursors import AssetCursor
 from spark_jobs.state.drift import Drift, DriftKind
+from spark_jobs.state.frontiers import TableAtFrontier
 from spark_jobs.state.progress import StreamProgress, StreamState
 from spark_jobs.state.stopped import forget_stopped, note_stopped
 from spark_jobs.state.store import ControlStore
@@ -171,6 +173,26 @@ def test_a_lost_slot_is_named_although_the_connector_runs(
         "connector shop: PostgreSQL has removed log that slot 'tidemark' needed, so changes are "
         "lost; see docs/runbooks/changes-lost.md"
     )
+
+
+def test_a_log_that_begins_again_at_lower_positions_is_named(
+    project: Path, store: ControlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in EXPECTED:
+        store.record_progress(report(name))
+    table, version = TableName.parse("silver.orders"), TableVersion("a", 1)
+    store.note_frontiers([TableAtFrontier("shop", 0x1_0000_0050, table, version, utc_now())])
+    monkeypatch.setenv("TIDEMARK_SOURCE_DATABASE", "postgresql://x@127.0.0.1:1/shop")
+    monkeypatch.setattr("spark_jobs.stack.slot.connector_slot_lost", lambda _: False)
+    monkeypatch.setattr("spark_jobs.graph.databases.transactional_tables", lambda _: {"shop": []})
+    assert check(project).exit_code == 0
+    monkeypatch.setattr("spark_jobs.access.source_log.log_position", lambda _: 0x50)
+    assert check(project).stdout.strip() == (
+        "connector shop: its database's log is at 0/50, but silver has commits at 1/50: all "
+        "changes count as older ones; see docs/runbooks/changes-lost.md"
+    )
+    monkeypatch.setattr("spark_jobs.access.source_log.log_position", lambda _: 0x1_0000_0050)
+    assert check(project).exit_code == 0
 
 
 # Long ago, so that a slow machine sees the same hour.
