@@ -34,6 +34,7 @@ from spark_jobs.graph.place_checks import (
     with_bare_positions,
     wrong_position,
 )
+from spark_jobs.graph.qualify_outputs import ambiguous_outputs, with_outputs_of_qualify
 from spark_jobs.graph.renamed_columns import with_renaming_apart, wrong_names
 from spark_jobs.graph.semantics import check_semantics
 from spark_jobs.graph.sql import SPARK_CATALOG, relations_of
@@ -89,8 +90,9 @@ def resolve(tree: exp.Query, schemas: Schemas, source: SqlText, subject: str) ->
     try:
         prepared = with_fields(_prepared(tree), lambda table: _columns(table, schemas))
         uses = alias_uses(prepared, source)
+        twice = list(ambiguous_outputs(prepared, source, subject))
         qualified = qualify(
-            prepared,
+            with_outputs_of_qualify(prepared),
             dialect=reader,
             schema=schema,
             # Otherwise a table without a layer would be searched in every layer.
@@ -103,7 +105,7 @@ def resolve(tree: exp.Query, schemas: Schemas, source: SqlText, subject: str) ->
         _order_by_outputs(qualified)
         problems = list(_unresolved(qualified, schema, source, subject))
         problems += wrong_names(qualified, source, subject)
-        problems += misplaced_aliases(uses, qualified, subject)
+        problems += [*misplaced_aliases(uses, qualified, subject), *twice]
         typed = _Annotator(schema=schema).annotate(qualified)
     except SqlglotError as error:
         return Resolved(tree, (_refused(error, tree, source, subject),))

@@ -207,6 +207,11 @@ REFUSED |= {
         "WINDOW",
         "2:9",
     ),
+    "QUALIFY by an output beside a window of its column": (
+        f"SELECT LAG(o.day) OVER (ORDER BY o.order_id) AS day {_ORDERS}\nQUALIFY day IS NULL",
+        "MISPLACED_ALIAS",
+        "2:9",
+    ),
     "DISTINCT in the order of another column": (
         f"SELECT DISTINCT o.day {_ORDERS}\nORDER BY o.amount",
         "UNKNOWN_COLUMN",
@@ -234,6 +239,14 @@ TAKEN |= {
     "QUALIFY by an output": (
         f"SELECT o.day, ROW_NUMBER() OVER w AS r {_ORDERS} QUALIFY r = 1 "
         "WINDOW w AS (PARTITION BY o.day ORDER BY o.order_id)"
+    ),
+    "QUALIFY by an output with the name of a column": (
+        f"SELECT -o.amount AS amount, ROW_NUMBER() OVER (ORDER BY o.order_id) AS r {_ORDERS} "
+        "QUALIFY r < 3 AND amount < 1"
+    ),
+    "QUALIFY by a grouped call": (
+        f"SELECT YEAR(o.day) AS y, SUM(o.amount) AS total {_ORDERS} GROUP BY 1 "
+        "QUALIFY RANK() OVER (ORDER BY y, total) < 3 AND y > 2020"
     ),
     "DISTINCT in the order of its columns": (
         f"SELECT DISTINCT o.day, UPPER(o.customer) AS c {_ORDERS} ORDER BY o.day + 1, C, 1"
