@@ -16,6 +16,7 @@ from spark_jobs.graph.maintenance.describe import (
 )
 from spark_jobs.graph.maintenance.reasons import NotIncrementalError, Obstacle
 from spark_jobs.graph.manifest import Maintenance
+from spark_jobs.graph.spark_groups import suit_groups
 from spark_jobs.graph.tie_breakers import unbroken_ties, with_tie_breakers
 
 
@@ -56,6 +57,7 @@ def maintained_query(
     tree, breaks_ties = canonical, any(one.note for one in found.operators)
     if breaks_ties:
         tree, written = with_tie_breakers(canonical), found
+        suit_groups(tree)
         text = to_sql(tree)
         found, obstacle = maintenance_of(text, types=types, keys=keys)
         chance = _left_to_chance(tree, found)

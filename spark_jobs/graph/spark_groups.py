@@ -36,7 +36,7 @@ def _name_outputs(select: exp.Select) -> None:
 
     In HAVING it does not take GROUPING. Over sets of groups it finds only outputs beside an
     aggregate there. In QUALIFY it takes no aggregate, not even within a window, but GROUPING of a
-    column that has no other name.
+    column that has no other name; and it does not find the grouping expression in a call.
     """
     having, qualify = select.args.get("having"), select.args.get("qualify")
     group = select.args.get("group")
@@ -48,6 +48,12 @@ def _name_outputs(select: exp.Select) -> None:
         for one in aliases
         if one.alias.lower() not in grouped or one.alias == _column_name(one.this)
     }
+    groups = grouping_expressions(group) if group else []
+    bare = {one.name.lower() for one in groups if isinstance(one, exp.Column)}
+    calls_of_groups = {one for one in groups if one.find(exp.Func) and one.find(exp.Column)}
+    in_qualify = names | {
+        one.this: one.args["alias"] for one in aliases if one.alias.lower() not in bare
+    }
     renamed = {one.this for one in aliases}
     beside = having is not None and has_sets(select) and aggregates(having.this)
 
@@ -58,14 +64,13 @@ def _name_outputs(select: exp.Select) -> None:
     def refused_in_qualify(node: exp.Expr) -> bool:
         calls = [*grouping_calls(node, select)]
         hidden = any(renamed & set(one.find_all(exp.Column)) for one in calls)
-        return hidden or any(
-            is_group_aggregate(one) and one not in calls for one in node.find_all(exp.Func)
-        )
+        found = any(is_group_aggregate(one) and one not in calls for one in node.find_all(exp.Func))
+        return hidden or found or not calls_of_groups.isdisjoint(node.walk())
 
     if having is not None:
         _name_output(having.this, names, unknown_in_having)
     if qualify is not None:
-        _name_output(qualify.this, names, refused_in_qualify)
+        _name_output(qualify.this, in_qualify, refused_in_qualify)
 
 
 def _name_output(
