@@ -25,20 +25,7 @@ from sqlglot.transforms import (
 )
 
 from spark_jobs.graph.inference import overrides
-from spark_jobs.graph.written_calls import count_arguments, note_call
-
-
-def _truncated(name: str, *, unit: int) -> Callable[[list[Any]], exp.Expr]:
-    """Read a call whose unit may be any expression: sqlglot takes a column for the unit's name."""
-    builder: Callable[[list[Any]], exp.Expr] = SparkParser.FUNCTIONS[name]
-
-    def read(arguments: list[Any]) -> exp.Expr:
-        if len(arguments) == 2 and not isinstance(arguments[unit], exp.Literal):
-            return exp.Anonymous(this=name, expressions=arguments)
-        return builder(arguments)
-
-    return read
-
+from spark_jobs.graph.written_calls import count_arguments, note_call, truncation
 
 _SUM = re.compile(r"([\d.]*e[+-]?\d+)([+-])(.+)", re.IGNORECASE)
 _WORD = re.compile(r"\w+", re.ASCII)
@@ -70,8 +57,8 @@ class _Reader(SparkParser):
 
     FUNCTIONS: ClassVar[dict[str, Callable[..., Any]]] = {
         **SparkParser.FUNCTIONS,
-        "DATE_TRUNC": _truncated("DATE_TRUNC", unit=0),
-        "TRUNC": _truncated("TRUNC", unit=1),
+        "DATE_TRUNC": truncation("DATE_TRUNC", unit=0),
+        "TRUNC": truncation("TRUNC", unit=1),
     }
     FUNCTION_PARSERS: ClassVar[dict[str, Callable[..., Any]]] = {
         **SparkParser.FUNCTION_PARSERS,

@@ -5,12 +5,13 @@ The parser stores each call in the metadata of its node.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Final
+from typing import Any, Final
 
 from sqlglot import exp
+from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokenizer_core import Token, TokenType
 
 # Key of a node's metadata with the calls that became this node.
@@ -20,6 +21,9 @@ _CLOSING: Final = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE}
 _OF_QUERY: Final = {TokenType.SELECT, TokenType.WITH, TokenType.FROM, TokenType.VALUES}
 _BEFORE_STAR: Final = {TokenType.L_PAREN, TokenType.COMMA, TokenType.DOT, TokenType.DISTINCT}
 _WITH_TYPES: Final = {"array", "map", "struct"}
+
+# Units of sqlglot that Spark does not know.
+_ABBREVIATED: Final = exp.TimeUnit.UNABBREVIATED_UNIT_NAME.keys()
 
 
 @dataclass(frozen=True)
@@ -84,3 +88,20 @@ def _unclear(before: Token, token: Token) -> bool:
         return before.text.lower() in _WITH_TYPES
     in_words = kind is TokenType.IN and before.token_type is TokenType.STRING
     return in_words or kind is TokenType.FARROW or kind in _OF_QUERY
+
+
+def truncation(name: str, *, unit: int) -> Callable[[list[Any]], exp.Expr]:
+    """Read a call whose unit may be any expression: sqlglot takes a column for the unit's name.
+
+    And it takes 'Q' for QUARTER, where Spark knows no such unit and returns NULL.
+    """
+    builder: Callable[[list[Any]], exp.Expr] = SparkParser.FUNCTIONS[name]
+
+    def read(arguments: list[Any]) -> exp.Expr:
+        known = len(arguments) == 2 and isinstance(arguments[unit], exp.Literal)
+        known = known and arguments[unit].name.upper() not in _ABBREVIATED
+        if len(arguments) == 2 and not known:
+            return exp.Anonymous(this=name, expressions=arguments)
+        return builder(arguments)
+
+    return read
