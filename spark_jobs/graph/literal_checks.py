@@ -24,8 +24,7 @@ _DATE: Final = re.compile(r"[+-]?(\d{4,7})(?:-(\d{1,2})(?:-(\d{1,2})(?:[ T].*)?)
 _DAY_FIRST: Final = re.compile(r"[+-]?(\d{4,6})-(\d{1,2})-(\d{1,2})(?:$|[ T])")
 _CLOCK: Final = re.compile(r"(?:^|[ T])(\d{1,2}):(\d{1,2})(?::(\d{1,2}))?(?=$|[^\d:])")
 _UNITS: Final = (
-    "year", "quarter", "month", "week", "day", "hour", "minute", "second", "millisecond",
-    "microsecond", "nanosecond",
+    "year", "month", "week", "day", "hour", "minute", "second", "millisecond", "microsecond",
 )  # fmt: skip
 _INTERVAL: Final = re.compile(
     rf"\s*(?:interval\s+)?(?:[+-]?\s*(?:\d+\.?\d*|\.\d+)\s*(?:{'|'.join(_UNITS)})s?\s*)+",
@@ -35,7 +34,7 @@ _NUMBER: Final = re.compile(r"\s*[+-]?\s*(?:\d+\.?\d*|\.\d+)\s*")
 _HINTS: Final = {
     "DATE": "Write DATE '2026-01-31'.",
     "TIMESTAMP": "Write TIMESTAMP '2026-01-31 23:59:59'.",
-    "INTERVAL": "Write INTERVAL 2 DAYS, or INTERVAL '1 month 2 days'.",
+    "INTERVAL": "Write INTERVAL 2 DAYS, or INTERVAL '1 month 2 days'; a quarter is 3 months.",
 }
 
 
@@ -44,21 +43,23 @@ def check_literals(
 ) -> Iterator[LakehouseError]:
     """Report invalid literals of dates, times and intervals."""
     for at, (word, value) in enumerate(pairwise(tokens)):
-        if value.token_type is not TokenType.STRING:
+        kind, following = word.text.lower(), tokens[at + 2 : at + 4]
+        if kind == "interval" and value.token_type is TokenType.NUMBER:
+            right, shown = _is_unit(following), "INTERVAL"
+        elif value.token_type is not TokenType.STRING:
             continue
-        kind = word.text.lower()
-        if kind == "date":
+        elif kind == "date":
             right, shown = _day(value.text), "DATE"
         elif kind in _TIMES:
             right, shown = _time(value.text), "TIMESTAMP"
         elif kind == "interval":
-            right, shown = _length(value.text, tokens[at + 2 : at + 4]), "INTERVAL"
+            right, shown = _length(value.text, following), "INTERVAL"
         else:
             continue
         if not right:
             yield LiteralError(
                 subject,
-                f"{word.text.upper()} '{value.text}'",
+                _shown(word, value, following),
                 hint=_HINTS[shown],
                 location=source.at(word.start),
             )
@@ -98,6 +99,17 @@ def _length(text: str, following: Sequence[Token]) -> bool:
     words = [one.text.lower() for one in following]
     if words[1:] == ["to"]:
         return any(one.isdigit() for one in text)
-    if words and words[0].removesuffix("s") in _UNITS:
+    if _is_unit(following):
         return _NUMBER.fullmatch(text) is not None
     return _INTERVAL.fullmatch(text) is not None
+
+
+def _is_unit(following: Sequence[Token]) -> bool:
+    return bool(following) and following[0].text.lower().removesuffix("s") in _UNITS
+
+
+def _shown(word: Token, value: Token, following: Sequence[Token]) -> str:
+    if value.token_type is TokenType.STRING:
+        return f"{word.text.upper()} '{value.text}'"
+    unit = "".join(f" {one.text.upper()}" for one in following[:1] if one.text.isalpha())
+    return f"{word.text.upper()} {value.text}{unit}"
