@@ -14,6 +14,7 @@ from spark_jobs.graph.dialect import dialect, to_sql
 from spark_jobs.graph.functions import aggregates
 from spark_jobs.graph.inference import common_type, spark_type
 from spark_jobs.graph.manifest import Column
+from spark_jobs.graph.resolve import UNNAMED
 from spark_jobs.graph.spark_groups import suit_groups
 
 
@@ -24,6 +25,7 @@ def canonical_query(tree: exp.Query, resolved: exp.Query) -> exp.Query:
         expand_order_by_all(order)
     for select in query.find_all(exp.Select):
         expand_group_by_all(select)
+        _unname_generators(select)
     suit_groups(query)
     for one, written in zip(query.selects, tree.selects, strict=True):
         if isinstance(one, exp.Alias):
@@ -31,6 +33,14 @@ def canonical_query(tree: exp.Query, resolved: exp.Query) -> exp.Query:
         elif isinstance(one, exp.Column) and one.name == written.output_name.lower():
             one.this.set("this", written.output_name)
     return query
+
+
+def _unname_generators(select: exp.Select) -> None:
+    """Remove the aliases that qualifying gave to generators: the types give them their names."""
+    for at, output in enumerate(list(select.expressions)):
+        added = isinstance(output, exp.Alias) and output.alias == f"_col_{at}"
+        if added and output.this.meta.get(UNNAMED):
+            output.replace(output.this)
 
 
 def expand_order_by_all(order: exp.Order) -> None:

@@ -46,7 +46,7 @@ Schemas = Mapping[TableName, Mapping[str, str]]
 
 _NO_LAYER = "no_layer"
 # Key of the metadata of a generator whose outputs have no names but those that its types give them.
-_UNNAMED = "unnamed"
+UNNAMED = "unnamed"
 
 # Grouping by one of these functions adds a column of its name to the scope.
 _GROUPING_COLUMNS = frozenset({"window", "session_window"})
@@ -127,7 +127,7 @@ def _prepared(tree: exp.Query) -> exp.Query:
     for select in copy.find_all(exp.Select):
         for one in select.expressions:
             if called_name(one) in GENERATORS:
-                one.meta[_UNNAMED] = True
+                one.meta[UNNAMED] = True
     for struct in copy.find_all(exp.Struct):
         for field in struct.expressions:
             if isinstance(field, exp.PropertyEQ):
@@ -346,7 +346,7 @@ def _columns_of(source: exp.Expr | Scope, schema: MappingSchema) -> list[str] | 
     if isinstance(source, Scope):
         names = _outputs(source.expression)
         outer = source.outer_columns
-        if _pivots(source) or any(one.unalias().meta.get(_UNNAMED) for one in _selected(source)):
+        if _pivots(source) or any(one.unalias().meta.get(UNNAMED) for one in _selected(source)):
             return None
         names = list(outer) if outer else names
         return None if "*" in names or not names else names

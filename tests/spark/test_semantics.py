@@ -15,8 +15,8 @@ from spark_jobs.graph.resolve import resolve
 from spark_jobs.names import TableName
 from tests.unit.graph.semantic_cases import COLUMNS, REFUSED, TAKEN
 
-# A star, which a view may not have, and a generator whose columns only Spark names.
-NOT_CANONICAL = {"fields of a struct", "generator without a name"}
+# A star, which a view may not have.
+NOT_CANONICAL = {"fields of a struct"}
 
 
 @pytest.fixture(scope="module")
