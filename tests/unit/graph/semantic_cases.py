@@ -88,6 +88,21 @@ REFUSED = {
         "MISPLACED_ALIAS",
         "1:24",
     ),
+    "output in an output of GROUP BY ALL": (
+        "SELECT o.day, SUM(o.amount) AS s, s / 2 AS half FROM silver.orders AS o GROUP BY ALL",
+        "MISPLACED_ALIAS",
+        "1:35",
+    ),
+    "output in an output at a position of GROUP BY": (
+        "SELECT o.day AS d, YEAR(d) AS y, COUNT(*) AS n FROM silver.orders AS o GROUP BY 1, 2",
+        "MISPLACED_ALIAS",
+        "1:25",
+    ),
+    "output in an output named in GROUP BY": (
+        "SELECT o.day AS d, YEAR(d) AS y, MAX(1) AS n FROM silver.orders AS o GROUP BY CUBE(d, y)",
+        "MISPLACED_ALIAS",
+        "1:25",
+    ),
     "column outside GROUP BY": (
         "SELECT o.customer, o.day, COUNT(*) AS n\nFROM silver.orders AS o GROUP BY o.customer",
         "UNGROUPED_COLUMN",
@@ -440,6 +455,14 @@ TAKEN = {
     "output in clauses after it": (
         "SELECT o.day AS d, COUNT(*) AS n FROM silver.orders AS o GROUP BY d HAVING n > 1\n"
         "QUALIFY RANK() OVER (ORDER BY o.day) > n ORDER BY n"
+    ),
+    "outputs in outputs beside groups": (
+        "SELECT o.day AS d, YEAR(d) AS amount, COUNT(*) + YEAR(d) AS n, o.amount AS a\n"
+        "FROM silver.orders AS o GROUP BY d, amount"
+    ),
+    "outputs in an aggregate's output of GROUP BY ALL": (
+        "SELECT o.day AS d, COUNT(*) AS n, n + SUM(o.amount) AS m FROM silver.orders AS o\n"
+        "GROUP BY ALL"
     ),
     "lateral alias": (
         "SELECT o.day, COUNT(*) AS n, n + 1 AS m FROM silver.orders AS o GROUP BY o.day"
