@@ -38,6 +38,7 @@ def _forms(node: exp.Expr) -> Iterator[str]:
     if isinstance(node, exp.Sum) and not has_exact_negative(_text(node.this.type)):
         yield "sum of long numbers"
     yield from _forms_refreshed_in_full(node)
+    yield from _forms_with_a_rule(node)
     if isinstance(node, exp.Extract):
         yield "extract"
     if isinstance(node, exp.SetOperation) and _mixes_types(node.left.selects, node.right.selects):
@@ -56,6 +57,12 @@ def _forms_refreshed_in_full(node: exp.Expr) -> Iterator[str]:
         yield "row of a frame by value"
     if called_name(node) in FULL_OVER_NO_ROWS and node.find_ancestor(exp.Subquery):
         yield "value over no rows"
+
+
+def _forms_with_a_rule(node: exp.Expr) -> Iterator[str]:
+    """Forms that once had no rule, and have one now."""
+    if isinstance(node, exp.Dot) and isinstance(node.this, exp.Column | exp.Dot):
+        yield "field of a struct"
 
 
 def _text(kind: exp.DataType | None) -> str:

@@ -28,6 +28,7 @@ from spark_jobs.graph.maintenance.select import Selected, build_select
 
 # What a query in parentheses may have.
 _OF_SUBQUERY = frozenset({"this", "alias", "with_"})
+_WINDOWS = frozenset({"window", "session_window"})
 
 
 def build(query: str, *, keys: Mapping[str, frozenset[str]] | None = None) -> Built:
@@ -44,6 +45,7 @@ def build(query: str, *, keys: Mapping[str, frozenset[str]] | None = None) -> Bu
         NotIncrementalError: an operator has no rule.
     """
     tree = parse(query)
+    _separate_fields(tree)
     _check_stars(tree)
     _check_parentheses(tree)
     # Make aliases unique, also if a subquery reuses a name.
@@ -51,6 +53,20 @@ def build(query: str, *, keys: Mapping[str, frozenset[str]] | None = None) -> Bu
     root, outputs = Builder(_build, keys or {}).query(tree)  # type: ignore[arg-type]
     _check_reads(root)
     return root, outputs
+
+
+def _separate_fields(tree: exp.Expr) -> None:
+    """Write ``(t.place).at.x`` for ``t.place.at.x``, which would name a table ``t.place.at``."""
+    nodes = (one for kind in (exp.Table, exp.Subquery) for one in tree.find_all(kind))
+    relations = {one.alias.lower() for one in nodes if one.alias}
+    for column in [*tree.find_all(exp.Column)]:
+        parts = column.parts
+        # Those of a time window are found by their names.
+        of_window = len(parts) > 2 and parts[1].name.lower() in _WINDOWS
+        if len(parts) > 2 and parts[0].name.lower() in relations and not of_window:
+            relation, name, *fields = (one.copy() for one in parts)
+            value = exp.Paren(this=exp.Column(this=name, table=relation))
+            column.replace(exp.Dot.build([value, *fields]))
 
 
 def _check_stars(tree: exp.Expr) -> None:

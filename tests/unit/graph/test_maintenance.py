@@ -412,6 +412,13 @@ def test_a_field_is_not_taken_for_the_key_of_its_name() -> None:
     assert [to_sql(value) for _, value in root.outputs] == ["(s__2).k", "k__2"]
 
 
+@pytest.mark.parametrize("field", ["a.s.k", "a.s.t.k", "a.s.t.u.k"])
+def test_a_field_may_be_written_without_parentheses(field: str) -> None:
+    root = operators(f"SELECT {field} AS f FROM silver.b AS a")[0]
+    assert isinstance(root, Project)
+    assert [to_sql(value) for _, value in root.outputs] == [field.replace("a.s", "(s)")]
+
+
 def test_a_clause_may_read_an_output_by_its_name_or_its_number() -> None:
     """Canonical queries have these written out, as far as the columns of all tables are known."""
     by_name = "SELECT a.k, SUM(a.x) AS total FROM silver.a AS a GROUP BY a.k HAVING total > 1"

@@ -19,6 +19,7 @@ COLUMNS = {
     "longest": "decimal(38,8)",
     "at": "timestamp",
     "bits": "binary",
+    "place": "struct<at:struct<x:int>>",
 }
 SCHEMAS = {TableName.parse("silver.t"): COLUMNS}
 
@@ -34,6 +35,8 @@ SCHEMAS = {TableName.parse("silver.t"): COLUMNS}
         ("SUM(COALESCE(t.m, t.n)) AS v FROM silver.t AS t", ("mixed decimals",)),
         ("CASE WHEN t.k > 1 THEN t.m ELSE t.big END AS v FROM silver.t AS t", ("mixed decimals",)),
         ("SUM(t.k * 0.5) AS v FROM silver.t AS t", ("mixed decimals",)),
+        ("t.place.at.x AS v FROM silver.t AS t", ("field of a struct",)),
+        ("(t.place).at AS v FROM silver.t AS t", ()),
         ("EXTRACT(SECOND FROM t.at) AS v FROM silver.t AS t", ("extract",)),
         (
             "t.k AS v FROM silver.t AS t UNION ALL SELECT t.m FROM silver.t AS t",
