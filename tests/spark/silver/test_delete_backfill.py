@@ -7,9 +7,12 @@ from datetime import UTC, datetime, timedelta
 from itertools import permutations
 from pathlib import Path
 
+import psycopg
 import pytest
 from pyspark.sql import SparkSession
 
+from spark_jobs.access.source_log import log_position
+from spark_jobs.access.source_log import place as shown_place
 from spark_jobs.graph.manifest import SilverEntry
 from spark_jobs.silver.repair.delete_backfill import MissedDeletion, missed_deletions
 from spark_jobs.storage.lake import Lake
@@ -124,3 +127,16 @@ def test_a_backfilled_delete_gives_the_same_row_in_any_order(
         silver.apply(bronze(spark, batch, first=number * len(batch)), number)
     rows = sorted((row.order_id, row.status) for row in read(spark, silver.tables.table).collect())
     assert rows == [(key, "placed") for key in orders]
+
+
+def test_the_position_of_a_database_moves_as_the_runbook_says(postgres: Postgres) -> None:
+    before = log_position(postgres.dsn)
+    with psycopg.connect(postgres.dsn, autocommit=True) as connection:
+        message = "SELECT count(pg_logical_emit_message(false, 'tidemark', repeat('x', 100000)))"
+        connection.execute(message)
+        after = log_position(postgres.dsn)
+        number = "SELECT pg_wal_lsn_diff(%s::pg_lsn, '0/0')::bigint"
+        read = connection.execute(number, [shown_place(after)]).fetchone()
+    # The last page of the log may not be written yet.
+    assert after > before + 90_000
+    assert read == (after,)
