@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -12,6 +12,7 @@ from spark_jobs.settings import load_settings
 
 if TYPE_CHECKING:
     from spark_jobs.names import TableName
+    from spark_jobs.state.store import ControlStore
     from spark_jobs.storage.lake import Lake
 
 
@@ -21,7 +22,7 @@ def drop(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
     """Delete tables that were removed from the project, with their state."""
-    from spark_jobs.deploy.errors import NotConfirmedError, NotKeptError
+    from spark_jobs.deploy.errors import NotConfirmedError
     from spark_jobs.names import Layer, TableName
     from spark_jobs.rollout.apply import only_apply
     from spark_jobs.silver.store.lock import table_guard
@@ -34,9 +35,7 @@ def drop(
         running = store.deployment_in_force()
         kept = dict(running.kept) if running else {}
         tables = list(dict.fromkeys(tables))
-        for table in tables:
-            if running is None or table not in kept:
-                raise NotKeptError(table, sorted(kept))
+        _check_droppable(tables, kept, store)
         if not yes:
             if not sys.stdin.isatty():
                 raise NotConfirmedError([f"delete {table}" for table in tables])
@@ -57,6 +56,24 @@ def drop(
             if running is not None:
                 store.keep_tables(running.deployment_id, kept)
             typer.echo(f"{table} is deleted.")
+
+
+def _check_droppable(tables: Iterable[str], kept: Collection[str], store: ControlStore) -> None:
+    """Refuse a table that is not kept, or that a stream would write again.
+
+    Raises:
+        NotKeptError: the project has the table, or never had it.
+        StreamRunsError: a stream still writes it.
+    """
+    from spark_jobs.deploy.errors import NotKeptError, StreamRunsError
+    from spark_jobs.state.types import utc_now
+
+    streams = [one.query for one in store.progress() if one.alive(now=utc_now())]
+    for table in tables:
+        if table not in kept:
+            raise NotKeptError(table, sorted(kept))
+        if table in streams:
+            raise StreamRunsError(table)
 
 
 def belongings(lake: Lake, table: TableName) -> Iterator[str]:

@@ -126,3 +126,16 @@ class NotKeptError(LakehouseError):
     hint = (
         "`tidemark plan` lists removed tables. Remove the file and apply before you drop a table."
     )
+
+
+class StreamRunsError(LakehouseError):
+    """A stream still writes a table that is to be deleted."""
+
+    condition = "STREAM_RUNS"
+    table: str
+    primary = "the streams still write {table}"
+    detail = "They would write it again after it was deleted. Nothing was deleted."
+    hint = (
+        "`tidemark apply` waits until they have stopped it. If they do not stop it, restart the "
+        "streaming application."
+    )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import timedelta
 from typing import assert_never
 
 from spark_jobs.bronze.seed_table import load_seed
@@ -32,8 +31,6 @@ LOOK_SECONDS = 0.5
 STREAM_SECONDS = 300.0
 ROWS_SECONDS = 900.0
 BUILD_SECONDS = 900.0
-# A running application reports at least this often.
-ALIVE = timedelta(seconds=60)
 # Tries of a build, in case another refresh of the view is running.
 _TRIES = 5
 
@@ -105,7 +102,7 @@ class Carrier:
     def _streams_run(self) -> bool:
         now = utc_now()
         return any(
-            row.state is not StreamState.STOPPED and row.heard(now=now, within=ALIVE)
+            row.alive(now=now)
             for row in self.store.progress()
             if not row.query.startswith(SINK_PREFIX)
         )

@@ -15,6 +15,8 @@ from spark_jobs.state.upsert import insert_or_replace
 
 # Prefix of sinks, which report in the same table as streaming queries.
 SINK_PREFIX: Final = "sink."
+# A running application reports at least this often.
+ALIVE: Final = timedelta(seconds=60)
 
 
 class StreamState(StrEnum):
@@ -66,6 +68,10 @@ class StreamProgress:
         reported since.
         """
         return abs(now - self.heartbeat_at) <= within
+
+    def alive(self, *, now: datetime) -> bool:
+        """Whether its application runs; a query that failed is started again."""
+        return self.state is not StreamState.STOPPED and self.heard(now=now, within=ALIVE)
 
     def stale(self, *, now: datetime, after: timedelta) -> bool:
         """Whether a heartbeat is overdue; a query that was stopped on purpose is never stale."""

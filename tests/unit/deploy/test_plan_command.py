@@ -14,7 +14,7 @@ from rich.console import Console
 
 from spark_jobs.cli.plan import CHANGES
 from spark_jobs.deploy.change import Action, Category, Change, Cost, Kind, Work
-from spark_jobs.deploy.errors import NotConfirmedError, NotKeptError
+from spark_jobs.deploy.errors import NotConfirmedError, NotKeptError, StreamRunsError
 from spark_jobs.deploy.kept_settings import kept_settings
 from spark_jobs.deploy.plan import Plan
 from spark_jobs.deploy.steps import Step, StepKind
@@ -24,7 +24,9 @@ from spark_jobs.silver.store import lock
 from spark_jobs.state.errors import TableLockedError
 from spark_jobs.state.locks import table_lock
 from spark_jobs.state.pinned_views import PinnedView
+from spark_jobs.state.progress import StreamState
 from spark_jobs.state.store import ControlStore
+from spark_jobs.state.types import utc_now
 from spark_jobs.storage.errors import FilesRemainError
 from spark_jobs.storage.in_force import deployment_of
 from spark_jobs.storage.lake import lock_directory
@@ -278,6 +280,24 @@ def test_a_table_that_is_being_written_is_not_deleted_meanwhile(
         done = tidemark(project, "drop", "gold.spend", "--yes")
         assert isinstance(done.exception, TableLockedError)
         assert table.exists()
+    assert tidemark(project, "drop", "gold.spend", "--yes").exit_code == 0
+    assert not table.exists()
+
+
+def test_a_table_that_the_streams_still_write_is_not_deleted(project: Path) -> None:
+    """The step that stops a stream may have ended by its time limit."""
+    in_force(project)
+    settings = load_settings(project)
+    table = Path(settings.lake) / "gold" / "spend"
+    write_deltalake(table, pa.table({"user_id": [1]}))
+    (project / "sql/gold/spend.sql").unlink()
+    assert tidemark(project, "apply", "--yes").exit_code == 0
+    with ControlStore.open(settings.control_url) as store:
+        store.record_heartbeat("gold.spend", at=utc_now())
+        done = tidemark(project, "drop", "gold.spend", "--yes")
+        assert isinstance(done.exception, StreamRunsError)
+        assert table.exists()
+        store.record_heartbeat("gold.spend", at=utc_now(), state=StreamState.STOPPED)
     assert tidemark(project, "drop", "gold.spend", "--yes").exit_code == 0
     assert not table.exists()
 
