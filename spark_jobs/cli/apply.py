@@ -111,10 +111,7 @@ def show(plan: Plan, applied: Applied, *, as_json: bool) -> None:
         answer = {
             "deployment": applied.deployment,
             "plan": plan.as_dict(),
-            "messages": dict(applied.messages),
-            # The name of older releases.
-            "told": dict(applied.messages),
-            "failed": {step: error.as_dict() for step, error in applied.failed.items()},
+            **applied.as_dict(),
         }
         typer.echo(json.dumps(answer, indent=2))
         return

@@ -159,10 +159,7 @@ def promote(
     if as_json:
         answer = {
             **promoter.environment.as_dict(),
-            "messages": dict(applied.messages),
-            # The name of older releases.
-            "told": dict(applied.messages),
-            "failed": {step: error.as_dict() for step, error in applied.failed.items()},
+            **applied.as_dict(),
         }
         typer.echo(json.dumps(answer, indent=2))
     else:

@@ -15,6 +15,7 @@ from sqlglot import exp
 from spark_jobs.errors import Location
 from spark_jobs.graph.functions import aggregates, is_aggregate
 from spark_jobs.graph.group_checks import grouping_expressions
+from spark_jobs.graph.joined_columns import joins_by_name
 from spark_jobs.graph.parsing import SqlText
 from spark_jobs.graph.semantic_errors import MisplacedAliasError
 
@@ -58,7 +59,7 @@ def misplaced_aliases(
 def _uses(select: exp.Select, source: SqlText) -> Iterator[AliasUse]:
     names = {one.alias.lower() for one in select.selects if isinstance(one, exp.Alias)}
     # Columns of joins by name are replaced too.
-    if any(one.args.get("using") or one.method for one in select.args.get("joins") or ()):
+    if joins_by_name(select):
         return
     seen: set[int] = set()
     for clause, place, through in _places(select) if names else ():

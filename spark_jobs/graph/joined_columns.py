@@ -23,6 +23,11 @@ def note_joins_by_name(tree: exp.Query) -> exp.Query:
     return tree
 
 
+def joins_by_name(select: exp.Select) -> bool:
+    """Whether a SELECT that is not qualified has a join by the names of columns of its own."""
+    return any(one.args.get("using") or one.method for one in select.args.get("joins") or ())
+
+
 def correct_joined_columns(tree: exp.Query) -> None:
     """Replace the columns of joins by name, in a query that ``qualify`` changed."""
     for select in tree.find_all(exp.Select):

@@ -9,6 +9,7 @@ from sqlglot.optimizer.simplify import simplify_parens
 
 from spark_jobs.graph.dialect import dialect
 from spark_jobs.graph.functions import aggregates, is_group_aggregate
+from spark_jobs.graph.joined_columns import joins_by_name
 from spark_jobs.graph.parsing import SqlText
 from spark_jobs.graph.semantic_errors import MisplacedAliasError
 
@@ -41,7 +42,7 @@ def with_outputs_of_qualify(tree: exp.Query) -> exp.Query:
 def _replaced(select: exp.Select) -> dict[str, exp.Expr]:
     """The expressions of outputs by name."""
     aliases = {one.alias.lower(): one.this for one in _outputs(select)}
-    if any(one.args.get("using") or one.method for one in select.args.get("joins") or ()):
+    if joins_by_name(select):
         # sqlglot would not find the columns of a join by name again.
         aliases = {
             name: value

@@ -24,7 +24,7 @@ from spark_jobs.state.errors import LeaseTakenError, TableLockedError
 from spark_jobs.state.failpoints import failpoint
 from spark_jobs.state.locks import table_lock
 from spark_jobs.state.store import ControlStore
-from spark_jobs.state.types import utc_now
+from spark_jobs.state.types import JsonObject, utc_now
 from spark_jobs.storage.lake import lock_directory, remote_location, this_machine
 
 if TYPE_CHECKING:
@@ -61,6 +61,14 @@ class Applied:
     deployment: str
     messages: Mapping[str, str]
     failed: Mapping[str, LakehouseError]
+
+    def as_dict(self) -> JsonObject:
+        """The messages and errors by step, for JSON; ``told`` is the messages' older name."""
+        return {
+            "messages": dict(self.messages),
+            "told": dict(self.messages),
+            "failed": {step: error.as_dict() for step, error in self.failed.items()},
+        }
 
 
 @contextmanager

@@ -226,6 +226,16 @@ def test_secrets_are_kept_as_digests(tmp_path: Path) -> None:
     assert kept_settings(other)["source_database"] != kept["source_database"]
 
 
+def kept_table(project: Path) -> Path:
+    """The table of a view that was removed from the project."""
+    in_force(project)
+    table = Path(load_settings(project).lake) / "gold" / "spend"
+    write_deltalake(table, pa.table({"user_id": [1]}))
+    (project / "sql/gold/spend.sql").unlink()
+    assert tidemark(project, "apply", "--yes").exit_code == 0
+    return table
+
+
 def test_a_removed_view_is_kept_until_it_is_dropped(project: Path) -> None:
     in_force(project)
     settings = load_settings(project)
@@ -246,11 +256,7 @@ def test_a_view_whose_files_stay_is_not_told_to_be_deleted(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As in a lake that belongs to another account."""
-    in_force(project)
-    table = Path(load_settings(project).lake) / "gold" / "spend"
-    write_deltalake(table, pa.table({"user_id": [1]}))
-    (project / "sql/gold/spend.sql").unlink()
-    assert tidemark(project, "apply", "--yes").exit_code == 0
+    table = kept_table(project)
 
     def refused(*_: object, **__: object) -> None:
         raise PermissionError(errno.EACCES, "Permission denied", "part-0.parquet")
@@ -269,12 +275,8 @@ def test_a_table_that_is_being_written_is_not_deleted_meanwhile(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A refresh that began before the apply may still publish it."""
-    in_force(project)
     settings = load_settings(project)
-    table = Path(settings.lake) / "gold" / "spend"
-    write_deltalake(table, pa.table({"user_id": [1]}))
-    (project / "sql/gold/spend.sql").unlink()
-    assert tidemark(project, "apply", "--yes").exit_code == 0
+    table = kept_table(project)
     monkeypatch.setattr(lock, "WAIT_SECONDS", 0.0)
     with table_lock(lock_directory(settings.lake, settings.state), "gold.spend"):
         done = tidemark(project, "drop", "gold.spend", "--yes")
@@ -286,12 +288,8 @@ def test_a_table_that_is_being_written_is_not_deleted_meanwhile(
 
 def test_a_table_that_the_streams_still_write_is_not_deleted(project: Path) -> None:
     """The step that stops a stream may have ended by its time limit."""
-    in_force(project)
     settings = load_settings(project)
-    table = Path(settings.lake) / "gold" / "spend"
-    write_deltalake(table, pa.table({"user_id": [1]}))
-    (project / "sql/gold/spend.sql").unlink()
-    assert tidemark(project, "apply", "--yes").exit_code == 0
+    table = kept_table(project)
     with ControlStore.open(settings.control_url) as store:
         store.record_heartbeat("gold.spend", at=utc_now())
         done = tidemark(project, "drop", "gold.spend", "--yes")
