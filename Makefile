@@ -94,8 +94,8 @@ test: setup ## The whole suite, end-to-end tests included
 test-unit: ## Tests without Java, in WORKERS + 1 processes, because some of them wait
 	$(call lane,unit,unit golden properties walk) -n $$(($(WORKERS) + 1))
 
-test-spark: ## Tests on local Spark sessions, one for each of WORKERS=2 processes
-	$(call lane,spark,spark tpch properties) -n $(WORKERS) --dist loadscope --no-loadscope-reorder
+test-spark: ## Tests on local Spark sessions, in WORKERS + 1 processes, each with its own session
+	$(call lane,spark,spark tpch properties) -n $$(($(WORKERS) + 1)) --dist loadscope --no-loadscope-reorder
 
 test-dags: ## Tests of the DAGs
 	$(call lane,airflow,dags) -n $(WORKERS) --dist worksteal

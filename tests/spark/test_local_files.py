@@ -42,7 +42,10 @@ def _mode(file: Path) -> int:
 
 def _faults_of_children(spark: SparkSession) -> int:
     """Page faults of the processes that Spark's JVM started and waited for."""
-    pid = spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid()
+    jvm = spark.sparkContext._jvm
+    # Spark asks `getconf` for the size of a page once, about ten seconds after a start.
+    jvm.org.apache.spark.executor.ProcfsMetricsGetter.pTreeInfo()
+    pid = jvm.java.lang.ProcessHandle.current().pid()
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     # Field 11 of proc_pid_stat(5), cminflt; the first two are cut off.
     return int(fields[11 - 3])
