@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 EXTENSION: Final = "tidemark.Guard"
-# As in Guard.java.
+# As in Policy.java.
 KEY: Final = "spark.tidemark.reads"
 # Set for a session that may read only Delta tables, under any policy; as in Guard.java.
 ONLY_DELTA: Final = "spark.tidemark.onlyDelta"
@@ -47,7 +47,7 @@ class Policy:
     views: tuple[str, ...] = ()
 
     def text(self) -> str:
-        """The policy as ``Guard.java`` reads it.
+        """The policy as ``Policy.java`` reads it.
 
         >>> Policy((AllowedTable("/a b", 3),), ("__ops_x",)).text().splitlines()[:2]
         ['delta /a%20b 3', 'view __ops_x']

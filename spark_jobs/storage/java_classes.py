@@ -1,7 +1,7 @@
 """The Java classes that every Spark session has: each source is compiled to a jar next to Delta's.
 
-``Guard.java`` restricts what a query may read. ``LocalFiles.java`` writes local files without
-starting a process for each.
+``Guard.java`` restricts what a query may read, with ``Policy.java`` and ``Reading.java``.
+``LocalFiles.java`` writes local files without starting a process for each.
 """
 
 from __future__ import annotations
@@ -14,19 +14,21 @@ from spark_jobs.settings import Settings
 from spark_jobs.storage.errors import JarsMissingError
 from spark_jobs.storage.java_compiler import SHIPPED, compile_jar
 
-GUARD: Final = Path(__file__).with_name("Guard.java")
-LOCAL_FILES: Final = Path(__file__).with_name("LocalFiles.java")
 # Hadoop's two interfaces to local files.
 LOCAL_FILES_CONF: Final = {
     "spark.hadoop.fs.file.impl": "tidemark.LocalFiles",
     "spark.hadoop.fs.AbstractFileSystem.file.impl": "tidemark.LocalFiles$Context",
 }
-_SOURCES: Final = (GUARD, LOCAL_FILES)
+# Each after those that it uses.
+SOURCES: Final = tuple(
+    Path(__file__).with_name(f"{name}.java")
+    for name in ("Policy", "Reading", "Guard", "LocalFiles")
+)
 
 
 def class_jars(settings: Settings) -> dict[Path, Path]:
     """The jar of each source; its name contains the hash of the source."""
-    return {source: settings.spark_jars / _name(source, _digest(source)) for source in _SOURCES}
+    return {source: settings.spark_jars / _name(source, _digest(source)) for source in SOURCES}
 
 
 def ensure_classes(settings: Settings) -> None:

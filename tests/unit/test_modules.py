@@ -12,7 +12,8 @@ def test_no_module_is_longer_than_the_limit() -> None:
     lengths = {
         str(path.relative_to(REPOSITORY)): len(path.read_text("utf-8").splitlines())
         for folder in FOLDERS
-        for path in (REPOSITORY / folder).rglob("*.py")
+        for ending in ("*.py", "*.java")
+        for path in (REPOSITORY / folder).rglob(ending)
     }
     too_long = {name: lines for name, lines in lengths.items() if lines > MOST_LINES}
 
