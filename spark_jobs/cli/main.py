@@ -23,6 +23,7 @@ from spark_jobs.terminal.crash import (
     output_is_gone,
     unforeseen,
 )
+from spark_jobs.terminal.leave import Leaving
 
 # The exit status that a shell reports after SIGINT.
 INTERRUPTED = 130
@@ -96,6 +97,8 @@ def run() -> None:
     Exit status: 0, or the command's own; 1: a reported problem or a closed output pipe; 2: a wrong
     command line; 70: an unexpected error, whose details are in a file; 130: an interruption.
     """
+    leaving = Leaving()
+    leaving.register()
     try:
         code = _run()
         sys.stdout.flush()
@@ -106,6 +109,7 @@ def run() -> None:
         # Output that could not be written until now.
         discard_output()
         code = _report(error)
+    leaving.status = code if isinstance(code, int) else int(code is not None)
     sys.exit(code)
 
 

@@ -19,6 +19,7 @@ from spark_jobs.quality.errors import GateBlockedError
 from spark_jobs.settings import load_settings
 from spark_jobs.state.store import ControlStore
 from spark_jobs.storage.session import driver_session
+from spark_jobs.terminal.leave import Leaving
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -51,4 +52,7 @@ def main(arguments: Sequence[str]) -> None:
 
 
 if __name__ == "__main__":
+    leaving = Leaving()
+    leaving.register()
     main(sys.argv[1:])
+    leaving.status = 0

@@ -214,3 +214,47 @@ def test_a_full_disk_under_the_output_is_no_internal_error(project: Path, words:
     assert "[DISK_FULL]" in said
     assert "Traceback" not in said
     assert not (project / "state" / DIRECTORY).exists()
+
+
+# A command that ends while Arrow reads a file through Python, in a thread of its own.
+READING = """
+import io, sys, threading, time
+import pyarrow as pa
+import pyarrow.parquet as pq
+from spark_jobs.cli import main
+
+written = io.BytesIO()
+pq.write_table(pa.table({"a": list(range(1000))}), written)
+reading = threading.Event()
+
+class Slow(io.BytesIO):
+    def read(self, *size):
+        if threading.current_thread() is not threading.main_thread():
+            reading.set()
+            time.sleep(1)
+        return super().read(*size)
+
+def command():
+    batches = pq.ParquetFile(Slow(written.getvalue()), pre_buffer=True).iter_batches()
+    threading.Thread(target=lambda: next(batches), daemon=True).start()
+    assert reading.wait(30)
+    print("done")
+    sys.exit(STATUS)
+
+main.app = command
+main.run()
+"""
+
+
+@pytest.mark.parametrize(("ended", "status"), [("3", 3), ("0", 0), ("None", 0), ("'no'", 1)])
+def test_a_command_that_is_done_is_not_aborted_by_a_native_thread(ended: str, status: int) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", READING.replace("STATUS", ended)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+    assert (done.returncode, done.stdout) == (status, "done\n")
+    assert done.stderr == ("no\n" if status == 1 else "")
