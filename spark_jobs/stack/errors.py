@@ -252,6 +252,20 @@ class ConnectorFailedError(LakehouseError):
     hint = "`make logs PART=connect` says why; `make up` registers the connector again."
 
 
+class SlotRightsError(LakehouseError):
+    """The role that restarts a connector may not drop its replication slot."""
+
+    condition = "SLOT_RIGHTS"
+    role: str
+    slot: str
+    primary = "role {role!r} may not drop replication slot {slot!r}"
+    detail = "Nothing was done."
+    hint = (
+        "Run in the source database: ALTER ROLE {role} REPLICATION; or repeat the command with "
+        "TIDEMARK_SOURCE_DATABASE set to the URL of a role that has the right."
+    )
+
+
 class SourceTableMissingError(LakehouseError):
     """A source whose table does not exist in its database."""
 

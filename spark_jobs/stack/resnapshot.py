@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import time
 from collections.abc import Callable
 
@@ -12,7 +13,7 @@ from spark_jobs.access import timeouts
 from spark_jobs.settings import Settings
 from spark_jobs.stack.connect import client, states
 from spark_jobs.stack.connector import CONNECTOR, SLOT
-from spark_jobs.stack.errors import ConnectorFailedError
+from spark_jobs.stack.errors import ConnectorFailedError, SlotRightsError
 
 STOPPED_SECONDS = 60.0
 
@@ -32,12 +33,15 @@ def resnapshot(
         slot: the connector's own slot.
 
     Raises:
+        SlotRightsError: the role may not drop the slot; nothing was done.
         ConnectorFailedError: Connect refuses or does not answer, the database does not answer, or
             another reader uses the slot.
     """
     path = f"/connectors/{connector}"
     try:
         with client(settings) as api:
+            api.get(f"{path}/status")
+            _check_rights(dsn, slot)
             _accepted(connector, api.put(f"{path}/stop"))
             wait_until_stopped(api, connector)
             _accepted(connector, api.delete(f"{path}/offsets"))
@@ -80,6 +84,18 @@ def drop_slot(dsn: str, slot: str) -> bool:
         query = f"SELECT pg_drop_replication_slot(slot_name) {mine} AND NOT active"
         connection.execute(query.encode(), [slot])
         return not connection.execute(f"SELECT 1 {mine}".encode(), [slot]).fetchall()
+
+
+def _check_rights(dsn: str, slot: str) -> None:
+    # What gives the right differs between services, and PostgreSQL checks it first of all.
+    absent = f"{slot}_{secrets.token_hex(4)}"
+    with psycopg.connect(dsn, **timeouts.POSTGRES, autocommit=True) as connection:
+        try:
+            connection.execute("SELECT pg_drop_replication_slot(%s)", [absent])
+        except psycopg.errors.InsufficientPrivilege as error:
+            raise SlotRightsError(connection.info.user, slot) from error
+        except psycopg.errors.UndefinedObject:
+            return
 
 
 def _accepted(connector: str, answer: httpx.Response) -> None:
