@@ -74,6 +74,7 @@ def resnapshot(
     """Restart the connector with a new slot and a snapshot, after its slot was lost."""
     from spark_jobs.definitions.vocabulary import SourceFormat
     from spark_jobs.planning.request import why
+    from spark_jobs.rollout.capture import settle_snapshots
     from spark_jobs.silver.check.log_position import check_log_position
     from spark_jobs.stack.connect import client, wait_until_running
     from spark_jobs.stack.connector import CONNECTOR, SLOT
@@ -94,9 +95,12 @@ def resnapshot(
         why(reason)
         steps = Steps(Console(stderr=True))
         with steps.step(f"connector {CONNECTOR} without slot and offsets"):
-            start_over(project.settings, dsn=dsn)
+            start_over(project.settings, dsn=_dropping_dsn(project))
         with steps.step("snapshot begins"), client(project.settings) as api:
             wait_until_running(api)
+        waiting = settle_snapshots(project.store)
+    if waiting is not None:
+        typer.echo(f"Deployment {waiting.deployment_id} needed it: `tidemark apply` continues.")
     typer.echo(f"{names}: read again. Next: tidemark source delete-backfill --dry-run")
 
 
@@ -223,6 +227,17 @@ def _captured(project: OpenProject, names: list[str] | None) -> list[SourceEntry
         if name not in known:
             raise SourceUnknownError(name, sorted(known))
     return [known[name] for name in asked]
+
+
+def _dropping_dsn(project: OpenProject) -> str:
+    """The source database, as the connector's role if its password is here."""
+    from spark_jobs.access.errors import SecretMissingError
+    from spark_jobs.stack.slot import connector_dsn
+
+    try:
+        return connector_dsn(project.settings)
+    except SecretMissingError:
+        return _dsn(project)
 
 
 def _dsn(project: OpenProject) -> str:

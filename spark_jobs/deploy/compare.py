@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 
 from spark_jobs.definitions.vocabulary import RefreshPolicy, SourceFormat
 from spark_jobs.deploy.change import (
@@ -60,6 +61,10 @@ _WORDS = (
     "contract_version",
 )
 _NOTHING = Reach()
+READ_ELSEWHERE = (
+    "Kafka Connect runs elsewhere: apply waits until you run `tidemark source resnapshot --run "
+    "--reason TEXT`, which reads all captured tables"
+)
 
 
 def changes(
@@ -70,6 +75,7 @@ def changes(
     existing: Mapping[str, int],
     kept: Collection[str] = (),
     connected: bool = False,
+    elsewhere: bool = False,
 ) -> list[Change]:
     """The differences, in the order of the data flow: sources, silver, gold, sinks.
 
@@ -80,10 +86,11 @@ def changes(
         existing: row counts of the tables of new Debezium sources, by source.
         kept: tables that were removed from the project but still exist.
         connected: whether the connector may exist although ``before`` captures no table.
+        elsewhere: whether Kafka Connect runs elsewhere, where no single table can be asked for.
     """
     connected = connected or bool(captured(before))
     return [
-        *_sources(before, after, existing, kept, connected=connected),
+        *_sources(before, after, existing, kept, connected=connected, elsewhere=elsewhere),
         *_silver(before, after),
         *_gold(before, after, costs),
         *_suites(before, after),
@@ -98,13 +105,16 @@ def _sources(
     kept: Collection[str],
     *,
     connected: bool,
+    elsewhere: bool,
 ) -> Iterator[Change]:
     for name in sorted(before.sources.keys() | after.sources.keys()):
         was, now = before.sources.get(name), after.sources.get(name)
         if was is None and now is not None:
             again = str(now.table_name) in kept
             # Also of a table that is empty now: rows may come before the connector captures it.
-            yield _source_added(now, existing.get(name), snapshot=connected, again=again)
+            added = _source_added(now, existing.get(name), snapshot=connected, again=again)
+            asked = (READ_ELSEWHERE,) if elsewhere and Work.SNAPSHOT in added.work else ()
+            yield replace(added, details=(*added.details, *asked))
         elif was is not None and now is None:
             foreign = not was.format.streamed
             work = (Work.NOTHING,) if foreign else (Work.STOP_STREAM, Work.KEEP)

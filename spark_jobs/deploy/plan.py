@@ -127,6 +127,7 @@ def plan_change(
     existing: Mapping[str, int],
     problems: Iterable[LakehouseError] = (),
     contract_breaks: Collection[str] = (),
+    elsewhere: bool = False,
     today: date,
 ) -> Plan:
     """Compare the running state with the project.
@@ -139,6 +140,7 @@ def plan_change(
         existing: row counts of the tables of new Debezium sources, by source.
         problems: known problems outside of the declarations.
         contract_breaks: views whose contract may be broken this once.
+        elsewhere: whether Kafka Connect is not part of the local stack.
         today: the day in UTC.
     """
     found = changes(
@@ -149,6 +151,7 @@ def plan_change(
         kept=running.kept.keys(),
         # It may have made the connector, which reads by itself only what it captures at first.
         connected=any(one.kind is StepKind.CONNECTOR for one in running.open_steps),
+        elsewhere=elsewhere,
     )
     # Without a deployment there are no settings to compare with.
     other = setting_changes(running.settings, settings) if running.deployment else []

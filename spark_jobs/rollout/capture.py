@@ -12,18 +12,23 @@ from spark_jobs.access import timeouts
 from spark_jobs.access.kafka import Principal, kafka_access
 from spark_jobs.bronze.errors import failure
 from spark_jobs.deploy.errors import StepFailedError
+from spark_jobs.deploy.steps import Step, StepKind
 from spark_jobs.errors import LakehouseError, first_line
 from spark_jobs.graph.manifest import Manifest, SourceEntry
 from spark_jobs.serving.source_dsn import source_dsn
 from spark_jobs.settings import Settings
+from spark_jobs.silver.errors import SourceDatabaseUnsetError
 from spark_jobs.stack.connect import register
 from spark_jobs.stack.connector import CONNECTOR, MESSAGE_PREFIX, captured_table, captured_tables
 from spark_jobs.stack.disconnect import disconnect
 from spark_jobs.stack.kafka import admin, ensure_topics, records_in
 from spark_jobs.stack.kafka_rights import declared_rights, grant
 from spark_jobs.stack.snapshot_signal import ask_for_rows
+from spark_jobs.state.deployments import Deployment
+from spark_jobs.state.store import ControlStore
 
 ASK_AGAIN_SECONDS = 45.0
+RESNAPSHOT = "tidemark source resnapshot"
 # Polls a function until it returns None, and shows what it returns.
 Waiter = Callable[[Callable[[], str | None]], None]
 
@@ -60,16 +65,35 @@ def capture_tables(settings: Settings, manifest: Manifest) -> str | None:
     return None
 
 
-def read_rows(settings: Settings, source: SourceEntry, *, request: str, wait: Waiter) -> None:
+def read_rows(
+    settings: Settings,
+    source: SourceEntry,
+    *,
+    request: str,
+    taken: Callable[[], bool],
+    wait: Waiter,
+) -> None:
     """Request a snapshot of a table, and wait until its rows are in the topic.
+
+    A worker elsewhere reads no signals from here, so a person is asked for a new snapshot of all
+    tables.
 
     It is enough that the topic has as many records as the table had rows: rows that are deleted
     meanwhile never arrive, and changes count too.
 
+    Args:
+        settings: project settings.
+        source: declares the table.
+        request: id of the request in the connector's log.
+        taken: whether a person began a new snapshot of all tables; see ``settle_snapshots``.
+        wait: waits for the rows.
+
     Raises:
-        ConnectorFailedError: the worker is not part of the local stack.
+        SourceDatabaseUnsetError: no setting names the database of the table.
         StepFailedError: the rows do not arrive in time, or the database refuses to count them.
     """
+    if taken():
+        return
     table, topic = captured_table(source), source.topic or ""
     before = topic_records(settings, topic)
     try:
@@ -77,20 +101,24 @@ def read_rows(settings: Settings, source: SourceEntry, *, request: str, wait: Wa
     except psycopg.Error as error:
         problem = f"the source database says of {table}: {first_line(str(error))}"
         raise StepFailedError(f"snapshot {source.name}", problem) from error
-    if rows is None or rows == 0:
+    if rows == 0:
         return
     asked: list[float] = []
 
     def lacks() -> str | None:
+        if settings.kafka_connect.url and not taken():
+            return f"{rows:,} rows of {table} wait for `{RESNAPSHOT} --run --reason TEXT`"
         arrived = topic_records(settings, topic) - before
         if arrived >= rows:
             return None
+        progress = f"{max(0, arrived):,} of {rows:,} rows"
+        if settings.kafka_connect.url:
+            return progress
         # Repeat the request: a connector that was restarting may have missed it.
         if not asked or (arrived <= 0 and time.monotonic() - asked[-1] > ASK_AGAIN_SECONDS):
             name = f"{request}-{source.name}-{len(asked)}"
             ask_for_rows(settings, table, request=name, connector=CONNECTOR)
             asked.append(time.monotonic())
-        progress = f"{max(0, arrived):,} of {rows:,} rows"
         try:
             move_log(settings)
         except psycopg.OperationalError as error:
@@ -99,6 +127,22 @@ def read_rows(settings: Settings, source: SourceEntry, *, request: str, wait: Wa
         return progress
 
     wait(lacks)
+
+
+def settle_snapshots(store: ControlStore) -> Deployment | None:
+    """Record that a snapshot of all captured tables does the open snapshots of a deployment.
+
+    Returns:
+        the deployment; None if there is none that waits for one, or it has not captured its tables.
+    """
+    found = store.newest_deployment()
+    if found is None or not (found.unfinished and found.in_force):
+        return None
+    steps = [one for one in found.open_steps if Step.parse(one).kind is StepKind.SNAPSHOT]
+    if not steps:
+        return None
+    store.step_done(found.deployment_id, *steps)
+    return found
 
 
 def move_log(settings: Settings) -> None:
@@ -130,13 +174,13 @@ def _unanswered(settings: Settings, error: KafkaException) -> LakehouseError:
     return failure(kafka_access(settings, Principal.ADMIN), error.args[0])
 
 
-def _count(settings: Settings, table: str) -> int | None:
+def _count(settings: Settings, table: str) -> int:
     address = source_dsn(settings)
     if address is None:
-        return None
+        raise SourceDatabaseUnsetError
     name = psycopg.sql.Identifier(*table.split("."))
     with psycopg.connect(address, **timeouts.POSTGRES, autocommit=True) as connection:
         found = connection.execute(
             psycopg.sql.SQL("SELECT count(*) FROM {}").format(name)
         ).fetchone()
-    return int(found[0]) if found else None
+    return int(found[0]) if found else 0

@@ -66,6 +66,7 @@ def make_plan(
         existing=existing,
         problems=problems,
         contract_breaks=contract_breaks,
+        elsewhere=bool(settings.kafka_connect.url),
         today=datetime.now(UTC).date(),
     )
     return Planned(plan, running, project)

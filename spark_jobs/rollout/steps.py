@@ -19,7 +19,7 @@ from spark_jobs.planning.decision import ReasonCode
 from spark_jobs.rollout.apply import Note
 from spark_jobs.rollout.capture import add_topic, capture_tables, read_rows, topic_records
 from spark_jobs.settings import Settings
-from spark_jobs.state.deployments import Deployment
+from spark_jobs.state.deployments import DONE, Deployment
 from spark_jobs.state.errors import LeaseTakenError, TableLockedError
 from spark_jobs.state.progress import SINK_PREFIX, StreamProgress, StreamState
 from spark_jobs.state.store import ControlStore
@@ -75,6 +75,7 @@ class Carrier:
                     self.settings,
                     source,
                     request=deployment.deployment_id,
+                    taken=lambda: self._done_elsewhere(step, deployment),
                     wait=lambda lacks: self._until(step, lacks, note, seconds=ROWS_SECONDS),
                 )
             case StepKind.TAKE_UP:
@@ -88,6 +89,11 @@ class Carrier:
             case _:
                 assert_never(step.kind)
         return None
+
+    def _done_elsewhere(self, step: Step, deployment: Deployment) -> bool:
+        """Whether a command of another process recorded that a step is done."""
+        found = self.store.deployment(deployment.deployment_id)
+        return found is not None and found.steps.get(str(step)) == DONE
 
     def close(self) -> None:
         """Close what was opened for computing."""

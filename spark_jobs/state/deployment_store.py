@@ -65,10 +65,10 @@ class DeploymentStore:
         with self._write() as connection:
             deployments.change(connection, deployment_id, {"in_force": 1})
 
-    def step_done(self, deployment_id: str, step: str) -> None:
-        """Record that a step is done."""
+    def step_done(self, deployment_id: str, *steps: str) -> None:
+        """Record that steps are done."""
         with self._write() as connection:
-            deployments.step_done(connection, deployment_id, step)
+            deployments.step_done(connection, deployment_id, *steps)
 
     def end_deployment(
         self, deployment_id: str, *, status: DeploymentStatus, error: str | None = None

@@ -108,11 +108,12 @@ def change(connection: Connection, deployment_id: str, values: Mapping[str, Any]
     )
 
 
-def step_done(connection: Connection, deployment_id: str, step: str) -> None:
-    """Record that a step is done; called only by the deployment's own process."""
-    found = get(connection, deployment_id)
-    steps = found.steps if found else {}
-    marked = [[one, DONE if one == step else state] for one, state in steps.items()]
+def step_done(connection: Connection, deployment_id: str, *done: str) -> None:
+    """Record that steps are done."""
+    # Locked: the apply and a new snapshot may do so at the same time.
+    mine = DEPLOYMENTS.c.deployment_id == deployment_id
+    steps = connection.scalar(select(DEPLOYMENTS.c.steps).where(mine).with_for_update())
+    marked = [[one, DONE if one in done else state] for one, state in steps or ()]
     change(connection, deployment_id, {"steps": marked})
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import psycopg
@@ -14,13 +15,15 @@ from spark_jobs.deploy.steps import Step
 from spark_jobs.errors import LakehouseError
 from spark_jobs.graph.compile import compile_project
 from spark_jobs.rollout import capture
+from spark_jobs.rollout.planning import running_now
 from spark_jobs.rollout.steps import STREAM_SECONDS, Carrier
 from spark_jobs.settings import Settings, load_settings
+from spark_jobs.silver.errors import SourceDatabaseUnsetError
 from spark_jobs.stack.connector import signal_config, signal_file
 from spark_jobs.stack.errors import ConnectorFailedError
 from spark_jobs.stack.snapshot_signal import ask_for_rows
 from spark_jobs.state.batches import SilverBatch
-from spark_jobs.state.deployments import Deployment
+from spark_jobs.state.deployments import OPEN, Deployment, DeploymentStatus
 from spark_jobs.state.pinned_views import PinnedView
 from spark_jobs.state.progress import StreamProgress, StreamState
 from spark_jobs.state.store import ControlStore
@@ -269,6 +272,57 @@ def test_a_table_is_read_although_the_database_restarts_meanwhile(
         "0 of 3 rows; the source database does not answer: the system is shutting down.",
         "2 of 3 rows",
     ]
+
+
+@pytest.fixture
+def elsewhere(settings: Settings, store: ControlStore) -> Settings:
+    """Settings of an external Kafka Connect, and a deployment that captures the table."""
+    store.begin_deployment(replace(DEPLOYMENT, in_force=True, steps={str(SNAPSHOT): OPEN}))
+    external = settings.kafka_connect.model_copy(update={"url": "http://connect:8083"})
+    return settings.model_copy(update={"kafka_connect": external})
+
+
+def test_rows_behind_an_external_connect_wait_for_a_new_snapshot(
+    elsewhere: Settings, store: ControlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    records = iter([0, 1, 2])
+    monkeypatch.setattr(capture, "topic_records", lambda *_: next(records))
+    monkeypatch.setattr(capture, "_count", lambda *_: 2)
+    waiting = Waiting(elsewhere, store, lambda: settled(store), lambda: None)
+
+    assert waiting.carry(SNAPSHOT) is None
+    assert waiting.notes == [
+        "2 rows of public.orders wait for `tidemark source resnapshot --run --reason TEXT`",
+        "1 of 2 rows",
+    ]
+
+
+def settled(store: ControlStore) -> None:
+    found = capture.settle_snapshots(store)
+    assert found is not None
+    assert found.deployment_id == DEPLOYMENT.deployment_id
+
+
+def test_a_snapshot_between_two_applies_counts(elsewhere: Settings, store: ControlStore) -> None:
+    """Its rows arrived before the second apply looked."""
+    store.end_deployment(DEPLOYMENT.deployment_id, status=DeploymentStatus.FAILED)
+    settled(store)
+    assert running_now(store, compile_project(elsewhere.project_dir)).open_steps == ()
+    assert Waiting(elsewhere, store).carry(SNAPSHOT) is None
+    assert capture.settle_snapshots(store) is None
+
+
+def test_a_snapshot_before_the_table_is_captured_does_not_count(store: ControlStore) -> None:
+    store.begin_deployment(replace(DEPLOYMENT, steps={str(SNAPSHOT): OPEN}))
+    assert capture.settle_snapshots(store) is None
+
+
+def test_rows_of_an_unknown_database_are_not_passed_over(
+    elsewhere: Settings, store: ControlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(capture, "topic_records", lambda *_: 0)
+    with pytest.raises(SourceDatabaseUnsetError):
+        Waiting(elsewhere, store).carry(SNAPSHOT)
 
 
 def test_rows_are_asked_for_by_a_line_of_a_file(settings: Settings, tmp_path: Path) -> None:

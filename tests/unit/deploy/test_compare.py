@@ -231,6 +231,14 @@ def test_a_table_with_rows_is_captured_and_read(planned: Any, rows: int | None) 
     ]
 
 
+def test_a_plan_names_the_command_that_an_external_connect_needs(planned: Any) -> None:
+    files = {"sources/tellers.yml": TELLERS, "sql/silver/tellers.sql": TELLERS_SILVER}
+    plan = planned(files, elsewhere=True)
+
+    assert "tidemark source resnapshot --run" in plan.changes[0].details[-1]
+    assert "snapshot tellers" in [str(one) for one in plan.steps]
+
+
 def test_a_connector_that_is_new_reads_by_itself(planned: Any) -> None:
     without = {
         "sources/orders.yml": None,
@@ -239,9 +247,10 @@ def test_a_connector_that_is_new_reads_by_itself(planned: Any) -> None:
         "expectations/gold/spend.json": None,
         **dict.fromkeys(BASE),
     }
-    plan = planned({**without, "sources/orders.yml": SOURCE}, without)
+    plan = planned({**without, "sources/orders.yml": SOURCE}, without, elsewhere=True)
 
     assert plan.changes[0].work == (Work.CREATE_TOPIC, Work.CAPTURE, Work.START_STREAM)
+    assert "resnapshot" not in str(plan.changes[0].details)
 
 
 def test_a_connector_of_an_apply_that_did_not_end_reads_no_further_table_by_itself(
