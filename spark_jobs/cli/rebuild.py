@@ -50,12 +50,14 @@ def rebuilt(project: OpenProject, name: str, because: Why | None) -> Rebuilt:
 
     Raises:
         SilverTableUnknownError: there is no such silver table.
+        TableMissingError: it was never written.
         TableLockedError: another rebuild of it runs on this machine.
     """
     from spark_jobs.silver.errors import SilverTableUnknownError
     from spark_jobs.silver.flow import SilverFlow
     from spark_jobs.state.locks import table_lock
     from spark_jobs.storage.lake import lock_directory
+    from spark_jobs.storage.log import existing_table
     from spark_jobs.storage.session import QUIET, driver_session
 
     entry = project.manifest.silver.get(name)
@@ -63,6 +65,8 @@ def rebuilt(project: OpenProject, name: str, because: Why | None) -> Rebuilt:
         raise SilverTableUnknownError(name, sorted(project.manifest.silver))
     settings = project.settings
     flow = SilverFlow(project.manifest.sources[entry.source], entry, settings, project.store)
+    # Before Spark starts, which takes seconds.
+    existing_table(flow.tables.table)
     with table_lock(lock_directory(settings.lake, settings.state), f"rebuild.{name}"):
         spark = driver_session(settings, "tidemark rebuild", conf=QUIET)
         try:
