@@ -7,11 +7,10 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from pydantic import ValidationError
-
 from spark_jobs.deploy.change import Cost
 from spark_jobs.deploy.environments import entry_of
 from spark_jobs.deploy.kept_settings import kept_settings
+from spark_jobs.deploy.other_release import read_entry, readable, undeclared
 from spark_jobs.deploy.plan import Plan, Running, plan_change
 from spark_jobs.deploy.steps import Step, StepKind, connector_step
 from spark_jobs.graph.manifest import Manifest, SilverEntry, SourceEntry
@@ -77,7 +76,7 @@ def running_now(store: ControlStore, project: Manifest) -> Running:
 
     Args:
         store: the control database.
-        project: used in place of a manifest that another release wrote and this one cannot read.
+        project: has what is taken in place of what another release wrote and this one cannot read.
     """
     found = store.deployment_in_force()
     newest = store.newest_deployment()
@@ -90,18 +89,26 @@ def running_now(store: ControlStore, project: Manifest) -> Running:
             unfinished=unfinished.deployment_id if unfinished else None,
             open_steps=_capture_again(unfinished, project),
         )
+    manifest = Manifest.stored(found.manifest) or readable(found.manifest, project)
+    kept = _kept(found, manifest, project)
     return Running(
         deployment=found.deployment_id,
-        manifest=Manifest.stored(found.manifest) or project,
+        manifest=manifest,
         settings=found.settings,
         unfinished=unfinished.deployment_id if unfinished else None,
         open_steps=(
             *map(Step.parse, unfinished.open_steps if unfinished else ()),
             *_capture_again(unfinished, project),
         ),
-        kept=found.kept,
-        former=_former(store, found.kept, project),
+        kept=kept,
+        former=_former(store, kept, project),
     )
+
+
+def _kept(found: Deployment, manifest: Manifest, project: Manifest) -> dict[str, str]:
+    """The kept tables, also those whose declaration of another release cannot be read."""
+    since = found.updated_at.isoformat(timespec="seconds")
+    return {**dict.fromkeys(undeclared(found.manifest, manifest, project), since), **found.kept}
 
 
 def _capture_again(unfinished: Deployment | None, project: Manifest) -> tuple[Step, ...]:
@@ -158,14 +165,8 @@ def _declared(stored: JsonObject, table: TableName) -> SourceEntry | SilverEntry
         table: a source's table or a silver table.
     """
     bronze = table.layer is Layer.BRONZE
-    kind: type[SourceEntry | SilverEntry] = SourceEntry if bronze else SilverEntry
     entry = stored.get("sources" if bronze else "silver", {}).get(table.name)
-    try:
-        return (
-            None if entry is None else kind.model_validate_json(json.dumps(entry), extra="ignore")
-        )
-    except ValidationError:
-        return None
+    return read_entry(SourceEntry, entry) if bronze else read_entry(SilverEntry, entry)
 
 
 def costs(

@@ -324,6 +324,14 @@ def _applied(settings: Settings) -> Manifest | None:
         return None
 
 
+def _kept(found: Deployment, manifest: Manifest) -> dict[str, str]:
+    """The kept tables, also those that another release declared and this one does not."""
+    from spark_jobs.deploy.other_release import undeclared  # noqa: PLC0415
+
+    now = utc_now().isoformat(timespec="seconds")
+    return {**dict.fromkeys(undeclared(found.manifest, manifest), now), **found.kept}
+
+
 def note_start(settings: Settings) -> None:
     """Record what runs: the first start is the first deployment; later ones record the settings.
 
@@ -354,7 +362,7 @@ def note_start(settings: Settings) -> None:
                 who=f"{getpass.getuser()}@{socket.gethostname()}",
                 manifest=manifest.model_dump_json(),
                 settings=kept_settings(settings),
-                kept=found.kept if found else {},
+                kept=_kept(found, manifest) if found else {},
             )
         )
         put_manifest(settings, manifest)

@@ -20,7 +20,7 @@ from spark_jobs.deploy.errors import (
 from spark_jobs.deploy.steps import Step, StepKind
 from spark_jobs.errors import ProblemsError
 from spark_jobs.graph.manifest import Manifest
-from spark_jobs.rollout.apply import FAILPOINTS, Applied, apply, only_apply, settle
+from spark_jobs.rollout.apply import FAILPOINTS, Applied, apply, kept_after, only_apply, settle
 from spark_jobs.rollout.planning import make_plan
 from spark_jobs.rollout.steps import Carrier
 from spark_jobs.settings import Settings, load_settings
@@ -295,6 +295,33 @@ def test_a_table_declared_again_long_after_must_fit_too(
     problems = make_plan(settings, store, compiled_files(settings.project_dir)).plan.problems
 
     assert [(one.condition, one.what) for one in problems] == [("CHANGE_LOSES_DATA", "topic")]
+
+
+@pytest.mark.parametrize("entry", ["with more fields", "unreadable"])
+def test_tables_removed_with_an_upgrade_are_known(
+    settings: Settings, store: ControlStore, entry: str
+) -> None:
+    """The manifest in force is of another release."""
+    run(settings, store)
+    last = store.deployment_in_force()
+    stored = json.loads(last.manifest)
+    stored["of_another_release"] = 1
+    for kind in ("sources", "silver"):
+        clicks = stored[kind]["clicks"]
+        clicks["of_another_release"] = 1
+        if entry == "unreadable":
+            del clicks["file"]
+    text, same = json.dumps(stored), last.settings
+    put_in_force(store, text, number=last.number + 1, name="d-older", settings=same)
+    for file in GONE:
+        (settings.project_dir / file).unlink()
+    plan = make_plan(settings, store, compiled_files(settings.project_dir)).plan
+    gone = {"bronze.clicks", "silver.clicks"}
+
+    stops = {f"stop {table}" for table in gone if entry != "unreadable"}
+    assert {str(one) for one in plan.steps} - {"manifest"} == stops
+    assert {one.name for one in plan.changes} == ({"clicks", "silver.clicks"} if stops else set())
+    assert kept_after(plan).keys() == gone
 
 
 def test_a_plan_with_problems_does_nothing(settings: Settings, store: ControlStore) -> None:

@@ -204,6 +204,22 @@ def test_a_start_after_another_release_keeps_the_removed_tables(
     assert Manifest.read(settings.manifest_file).deployment == deployment.deployment_id
 
 
+def test_a_start_after_another_release_knows_what_was_removed_with_it(
+    image, tmp_path, monkeypatch
+) -> None:
+    add_source(image, "users")
+    start_pod(monkeypatch, tmp_path / "state", control=None)
+    settings = load_settings()
+    text = compiled(settings).model_dump_json().replace("{", '{"of_another_release": 1, ', 1)
+    with ControlStore.open(settings.control_url) as store:
+        put_in_force(store, text, number=1, name="d1-tests")
+    (image / "sources/users.yml").unlink()
+    write_manifest(settings)
+    note_start(settings)
+    with ControlStore.open(settings.control_url) as store:
+        assert set(store.deployment_in_force().kept) == {"bronze.users"}
+
+
 def test_continuous_views_of_a_pod_follow_what_another_pod_applied(
     image, tmp_path, monkeypatch
 ) -> None:
