@@ -30,12 +30,13 @@ from spark_jobs.stack.errors import PartFailedError, RestartNeededError, Setting
 from spark_jobs.stack.parts import Part, Step
 from spark_jobs.stack.placeholder import ensure_placeholder
 from spark_jobs.stack.ports import check_ports
+from spark_jobs.stack.postgres_server import data_directory
 from spark_jobs.stack.preflight import check_machine
 from spark_jobs.stack.secrets import AIRFLOW_USERS
 from spark_jobs.stack.session import SessionRecord, end
 from spark_jobs.stack.startup import Report, run_steps
 from spark_jobs.stack.status import PartStatus, part_statuses
-from spark_jobs.stack.streams import NAME
+from spark_jobs.stack.streams import NAME, control_needs
 from spark_jobs.stack.supervisor import Supervisor
 from spark_jobs.state.deployments import Deployment, DeploymentStatus
 from spark_jobs.state.errors import ControlUnreachableError
@@ -117,8 +118,8 @@ class Stack:
         check_machine(self.settings, names, running=self.supervisor.answers())
         close_state(self.settings.state)
         restrict(Lake(self.settings.lake), readable=self.settings.security.readable)
-        if MANIFEST_PARTS & set(names):
-            write_manifest(self.settings)
+        wanted = bool(MANIFEST_PARTS & set(names))
+        written = not wanted or write_manifest(self.settings, later=True)
         with self.only_one():
             if NAME in names:
                 forget_stopped(self.settings.state)
@@ -138,6 +139,10 @@ class Stack:
             users_before = secret_path(self.settings, AIRFLOW_USERS).exists()
             if not self.supervisor.answers():
                 self.supervisor.start(self.parts, environment)
+            if not written:
+                database = with_needs(self.steps, control_needs(self.settings))
+                run_steps(database, self.supervisor, report)
+                write_manifest(self.settings)
             run_steps(steps, self.supervisor, report)
             if NAME in names:
                 note_start(self.settings)
@@ -292,11 +297,18 @@ def needs_by_part(steps: Sequence[Step]) -> dict[str, set[str]]:
     return {name: closure(name) for name in direct}
 
 
-def write_manifest(settings: Settings) -> None:
+def write_manifest(settings: Settings, *, later: bool = False) -> bool:
     """Write the manifest, which every streaming and scheduled part reads.
 
     If there is a deployment, its definitions stay: `tidemark apply` applies files that changed
     since. If its file was lost, the control database has it. Only a first start compiles.
+
+    Args:
+        settings: whose file is written.
+        later: write nothing if the control database starts with the stack and does not answer yet.
+
+    Returns:
+        whether the file is right now.
 
     Raises:
         ProblemsError: the declarations have problems.
@@ -307,21 +319,20 @@ def write_manifest(settings: Settings) -> None:
     # Streams and connector must use the same placeholder from the first change on.
     ensure_placeholder(settings)
     if deployment_of(settings.manifest_file) is not None:
-        return
-    applied = _applied(settings)
+        return True
+    try:
+        with ControlStore.open(settings.control_url) as store:
+            applied = manifest_of(store.deployment_in_force())
+    except ControlUnreachableError:
+        # A cluster that was never made has no deployments.
+        if later and control_needs(settings) and data_directory(settings).exists():
+            return False
+        applied = None
     if applied is None:
         compile_settings(settings)
     else:
         copy_in_force(settings, applied)
-
-
-def _applied(settings: Settings) -> Manifest | None:
-    """What was applied, if the control database answers already: it may start with the stack."""
-    try:
-        with ControlStore.open(settings.control_url) as store:
-            return manifest_of(store.deployment_in_force())
-    except ControlUnreachableError:
-        return None
+    return True
 
 
 def _kept(found: Deployment, manifest: Manifest) -> dict[str, str]:

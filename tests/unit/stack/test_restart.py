@@ -10,7 +10,9 @@ from typer.testing import CliRunner
 
 from spark_jobs.cli.main import app
 from spark_jobs.errors import ProblemsError
+from spark_jobs.graph.manifest import Manifest
 from spark_jobs.settings import load_settings
+from spark_jobs.stack import stack as stack_module
 from spark_jobs.stack.airflow_config import airflow_home
 from spark_jobs.stack.errors import (
     PartFailedError,
@@ -20,7 +22,11 @@ from spark_jobs.stack.errors import (
     UnknownPartError,
 )
 from spark_jobs.stack.parts import Part, Task
+from spark_jobs.stack.postgres_server import data_directory
 from spark_jobs.stack.stack import Stack
+from spark_jobs.state.errors import ControlUnreachableError
+from spark_jobs.state.store import ControlStore
+from tests.deployments import put_in_force
 
 SLEEPS = (sys.executable, "-c", "import time; time.sleep(300)")
 
@@ -115,6 +121,41 @@ def test_up_registers_a_changed_connector_of_a_stack_that_is_ready(settings):
         assert stack.up(lambda _: None).already_up
         assert registered == ["the configuration"]
         assert pids(stack) == before
+    finally:
+        stack.down()
+
+
+def test_what_was_applied_is_read_from_a_database_that_starts_with_the_stack(settings, monkeypatch):
+    """The manifest was lost: the steps after the database must not use files of no apply."""
+    data_directory(settings).mkdir(parents=True)
+    local = {**settings.local.model_dump(), "control": "postgres"}
+    settings = load_settings(settings.project_dir, state_dir=settings.state, local=local)
+    (settings.project_dir / "sources").mkdir()
+    (settings.project_dir / "sources/orders.yml").write_text("format: nonsense\n")
+    kept, served, seen = f"sqlite:///{settings.state / 'kept.db'}", [], []
+    applied = Manifest(project="shop", deployment="d1-tests")
+    with ControlStore.open(kept) as store:
+        put_in_force(store, applied.model_dump_json(), number=1, name="d1-tests")
+
+    class Control:
+        @staticmethod
+        def open(url):
+            if not served:
+                raise ControlUnreachableError(url, "connection refused")
+            return ControlStore.open(kept)
+
+    monkeypatch.setattr(stack_module, "ControlStore", Control)
+    stack = Stack(settings)
+    stack.__dict__["steps"] = [
+        Part("postgres", SLEEPS, probe=lambda: None, finish=lambda: served.append("control")),
+        Task("topics", lambda: seen.append(Manifest.read(settings.manifest_file))),
+        Part("streams", SLEEPS, probe=lambda: None, needs=("topics", "postgres")),
+        Task("connector", lambda: None),
+        Part("redis", SLEEPS, probe=lambda: None),
+    ]
+    try:
+        stack.up(lambda _: None)
+        assert seen == [applied]
     finally:
         stack.down()
 
