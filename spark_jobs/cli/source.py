@@ -49,7 +49,7 @@ class BackfilledDeletes:
         kept: rows that were missing in the comparison, but that the database had, or did not
             report on, when each was queried.
         examples: the first keys; personal data in them is masked.
-        told: whether their deletes were written.
+        written: whether their deletes were written.
     """
 
     source: str
@@ -57,7 +57,11 @@ class BackfilledDeletes:
     among: int
     kept: int
     examples: tuple[dict[str, Any], ...]
-    told: bool
+    written: bool
+
+    def as_dict(self) -> dict[str, Any]:
+        """As a JSON object; ``told`` is the older name of ``written``."""
+        return {**asdict(self), "told": self.written}
 
 
 @app.callback()
@@ -126,7 +130,7 @@ def delete_backfill(
         asked = _captured(project, names)
         found = list(backfilled_deletes(project, asked, because, let_pass=let_pass))
     if as_json:
-        typer.echo(json.dumps([asdict(one) for one in found], indent=2, default=str))
+        typer.echo(json.dumps([one.as_dict() for one in found], indent=2, default=str))
         return
     wide_console().print(backfill_table(found))
     if any(one.kept for one in found):
@@ -206,7 +210,7 @@ def backfilled_deletes(
                     rows = produce(access, topic, records, headers=headers) // 2
             keys = tuple(masked(one.row, source.columns) for one in examples)
             done = because is not None
-            yield BackfilledDeletes(source.name, rows, found.known, len(kept), keys, told=done)
+            yield BackfilledDeletes(source.name, rows, found.known, len(kept), keys, written=done)
     finally:
         spark.stop()
 

@@ -110,6 +110,6 @@ def test_the_dry_run_shows_how_many_and_which(delete_backfill: Command) -> None:
     assert row.count('{"order_id": ') == 5
     assert "Nothing was written" in shown.stdout
     [told] = json.loads(delete_backfill("--json").stdout)
-    assert (told["rows"], told["among"], told["kept"], told["told"]) == (101, ALIVE, 0, False)
+    assert (told["rows"], told["among"], told["kept"], told["written"]) == (101, ALIVE, 0, False)
     assert all(one["order_id"] < 101 for one in told["examples"])
     assert len(told["examples"]) == 5

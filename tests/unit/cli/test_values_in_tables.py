@@ -37,8 +37,10 @@ def test_the_text_of_an_error_is_shown_as_it_is() -> None:
 
 
 def test_keys_of_missed_deletes_are_shown_as_they_are() -> None:
-    found = BackfilledDeletes("shop", 1, 9, 0, ({"code": TEXT},), told=False)
+    found = BackfilledDeletes("shop", 1, 9, 0, ({"code": TEXT},), written=True)
     assert TEXT in printed(source.backfill_table([found]))
+    # The second is the older name.
+    assert found.as_dict()["written"] is found.as_dict()["told"] is True
 
 
 def test_details_of_records_are_shown_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
