@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import KW_ONLY
 
 from spark_jobs.errors import LakehouseError
-from spark_jobs.names import IDENTIFIER
+from spark_jobs.names import IDENTIFIER, Layer
 
 
 class ViewUnknownError(LakehouseError):
@@ -15,12 +15,27 @@ class ViewUnknownError(LakehouseError):
     condition = "VIEW_UNKNOWN"
     view: str
     known: Sequence[str]
-    misspelt = "view"
+    misspelt = "named"
     primary = "there is no gold view {view!r}"
     hint = "{remedy}"
 
     @property
+    def named(self) -> str:
+        """The name, if it may be a misspelt view; no view resembles a table of another layer."""
+        return "" if self._layer else self.view
+
+    @property
+    def _layer(self) -> str | None:
+        layer, dot, _ = self.view.partition(".")
+        return layer if dot and layer in {Layer.BRONZE, Layer.SILVER} else None
+
+    @property
     def remedy(self) -> str:
+        if self._layer:
+            return (
+                f"A {self._layer} table is no gold view. `tidemark status` without a name shows "
+                "its stream; `tidemark graph` lists the gold views."
+            )
         if IDENTIFIER.fullmatch(self.view):
             return f"Declare it in sql/gold/{self.view}.sql."
         return "Name a gold view; `tidemark graph` lists them."

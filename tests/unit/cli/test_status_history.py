@@ -13,7 +13,7 @@ from spark_jobs.gold.base.errors import ViewUnknownError
 from spark_jobs.state.attempts import AttemptStatus, RefreshAttempt
 from spark_jobs.state.store import ControlStore
 from spark_jobs.state.types import utc_now
-from tests.golden.declaration_cases import write_project
+from tests.golden.declaration_cases import RIGHT, write_project
 
 # What a commit keeps of a verdict: no list, no time.
 BRIEF = {"table": "gold.spend", "outcome": "passed", "expectations": 2, "failed": 0, "rows": 3}
@@ -58,3 +58,13 @@ def test_a_table_of_another_layer_is_no_view(tmp_path: Path) -> None:
     )
     assert isinstance(error, ViewUnknownError)
     assert "sql/gold/silver.orders.sql" not in (error.hint or "")
+
+
+def test_a_table_of_another_layer_resembles_no_view(tmp_path: Path) -> None:
+    view = {"sql/gold/active_orders.sql": RIGHT["sql/gold/spend.sql"]}
+    project = write_project(tmp_path, view)
+    words = ["--project", str(project), "status", "silver.orders"]
+    error = CliRunner().invoke(app, words).exception
+    assert isinstance(error, ViewUnknownError)
+    assert "active_orders" not in (error.hint or "")
+    assert "`tidemark status` without a name" in (error.hint or "")
