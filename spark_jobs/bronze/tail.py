@@ -129,15 +129,10 @@ def last_landed(location: str, read_to: Mapping[int, int]) -> dict[int, Landed]:
     Raises:
         TableMissingError: the bronze table does not exist.
     """
-    partition, offset = pc.field(BronzeColumn.PARTITION), pc.field(BronzeColumn.OFFSET)
-    near = [
-        (partition == part) & (offset >= to - LOOKED_BACK) & (offset < to)
-        for part, to in read_to.items()
-        if to > 0
-    ]
-    if not near:
+    where = near(read_to)
+    if where is None:
         return {}
-    rows = read_columns(location, _COLUMNS, where=reduce(lambda one, other: one | other, near))
+    rows = read_columns(location, _COLUMNS, where=where)
     # As numbers: a producer's clock may be beyond the year 9999, where Python's times end.
     moments = rows.column(BronzeColumn.TIMESTAMP).cast(pa.timestamp("us", "UTC")).cast(pa.int64())
     rows = rows.set_column(_COLUMNS.index(BronzeColumn.TIMESTAMP), BronzeColumn.TIMESTAMP, moments)
@@ -147,6 +142,21 @@ def last_landed(location: str, read_to: Mapping[int, int]) -> dict[int, Landed]:
             record = _record(moment.as_py(), key.as_py(), value.as_py())
             found[part.as_py()] = Landed(at.as_py(), record)
     return found
+
+
+def near(read_to: Mapping[int, int]) -> pc.Expression | None:
+    """The condition of records shortly before an offset of each partition; None if there is none.
+
+    Args:
+        read_to: the next offset to read, by partition.
+    """
+    partition, offset = pc.field(BronzeColumn.PARTITION), pc.field(BronzeColumn.OFFSET)
+    found = [
+        (partition == part) & (offset >= to - LOOKED_BACK) & (offset < to)
+        for part, to in read_to.items()
+        if to > 0
+    ]
+    return reduce(lambda one, other: one | other, found) if found else None
 
 
 def held_at(

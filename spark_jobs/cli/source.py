@@ -89,7 +89,8 @@ def resnapshot(
         sources = project.manifest.sources.values()
         captured = [one.name for one in sources if one.format is SourceFormat.DEBEZIUM]
         names, dsn = ", ".join(captured), _dsn(project)
-        check_log_position(Lake(project.settings.lake), project.manifest, captured, dsn=dsn)
+        lake = Lake(project.settings.lake)
+        check_log_position(lake, project.store, project.manifest, dsn=dsn)
         if not run:
             typer.echo(
                 f"Connector {CONNECTOR} would read {names} again, and slot {SLOT} be recreated."

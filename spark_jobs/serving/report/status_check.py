@@ -140,24 +140,30 @@ def _capture(project: OpenProject) -> Iterator[Trouble]:
 
 
 def _log_behind(project: OpenProject, dsn: str | None) -> str | None:
-    """What is wrong if the database's log ends before commits that silver has."""
+    """What is wrong if the database's log ends before commits that the lake has."""
     import psycopg
 
     from spark_jobs.access.source_log import log_position, place
-    from spark_jobs.graph.databases import transactional_tables
+    from spark_jobs.errors import LakehouseError
+    from spark_jobs.silver.check.log_position import newest_change
+    from spark_jobs.storage.lake import Lake
 
-    notes = [project.store.frontiers(name) for name in transactional_tables(project.manifest)]
-    reached = max((found[0].position for found in notes if found), default=0)
-    if dsn is None or not reached:
+    if dsn is None:
         return None
     try:
+        newest = newest_change(Lake(project.settings.lake), project.store, project.manifest)
         position = log_position(dsn)
-    except psycopg.Error:
+    except (psycopg.Error, LakehouseError):
+        # A table that cannot be read is reported where it is read.
         return None
-    if reached <= position:
+    if newest.position <= position:
         return None
-    told = f"its database's log is at {place(position)}, but silver has commits at {place(reached)}"
-    return f"{told}: all changes count as older ones"
+    layer, _, _ = newest.table.partition(".")
+    ends = f"its database's log is at {place(position)}"
+    return (
+        f"{ends}, but {layer} has commits at {place(newest.position)}: all changes count as older "
+        "ones"
+    )
 
 
 def _certificates(project: OpenProject, now: datetime) -> Iterator[Trouble]:
