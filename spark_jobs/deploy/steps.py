@@ -155,6 +155,16 @@ def _builds(changes: Sequence[Change]) -> Iterator[Step]:
             yield Step(StepKind.BUILD, change.name)
 
 
+# What a start of the stack does, too.
+_OF_A_START = {StepKind.TOPIC, StepKind.CONNECTOR, StepKind.DISCONNECT, StepKind.MANIFEST}
+
+
+def left_by_start(unfinished: Iterable[str], after: Manifest) -> list[str]:
+    """The open steps of a deployment that a start of the stack with a manifest does not do."""
+    steps = map(Step.parse, unfinished)
+    return [str(one) for one in steps if one.kind not in _OF_A_START and _still_wanted(one, after)]
+
+
 def _still_wanted(step: Step, after: Manifest) -> bool:
     """Whether an open step's subject is still declared."""
     silver = {str(one.table_name) for one in after.silver.values()}

@@ -38,7 +38,7 @@ from spark_jobs.stack.startup import Report, run_steps
 from spark_jobs.stack.status import PartStatus, part_statuses
 from spark_jobs.stack.streams import NAME, control_needs
 from spark_jobs.stack.supervisor import Supervisor
-from spark_jobs.state.deployments import Deployment, DeploymentStatus
+from spark_jobs.state.deployments import OPEN, Deployment, DeploymentStatus
 from spark_jobs.state.errors import ControlUnreachableError
 from spark_jobs.state.stopped import forget_stopped, note_stopped
 from spark_jobs.state.store import ControlStore
@@ -347,8 +347,11 @@ def note_start(settings: Settings) -> None:
     """Record what runs: the first start is the first deployment; later ones record the settings.
 
     What was applied stays in force, also if its file was lost or is older: an apply was killed.
+    A deployment that another release left unfinished, or that was never in force, is continued by
+    the next apply.
     """
     from spark_jobs.deploy.kept_settings import kept_settings  # noqa: PLC0415
+    from spark_jobs.deploy.steps import left_by_start  # noqa: PLC0415
     from spark_jobs.graph.manifest import Manifest  # noqa: PLC0415
 
     with ControlStore.open(settings.control_url) as store:
@@ -362,17 +365,20 @@ def note_start(settings: Settings) -> None:
             return
         newest = store.newest_deployment()
         number = newest.number + 1 if newest else 1
+        open_steps = newest.open_steps if newest and newest.unfinished else ()
+        left = left_by_start(open_steps, manifest)
         name = f"d{number}-{utc_now():%Y%m%dT%H%M%S}-start"
         manifest = manifest.model_copy(update={"deployment": name})
         store.begin_deployment(
             Deployment(
                 deployment_id=name,
                 number=number,
-                status=DeploymentStatus.APPLIED,
+                status=DeploymentStatus.FAILED if left else DeploymentStatus.APPLIED,
                 in_force=True,
                 who=f"{getpass.getuser()}@{socket.gethostname()}",
                 manifest=manifest.model_dump_json(),
                 settings=kept_settings(settings),
+                steps=dict.fromkeys(left, OPEN),
                 kept=_kept(found, manifest) if found else {},
             )
         )

@@ -9,9 +9,11 @@ import pytest
 from spark_jobs.errors import ProblemsError
 from spark_jobs.graph.manifest import Manifest
 from spark_jobs.orchestration.compiled import compiled_manifest
+from spark_jobs.rollout.planning import running_now
 from spark_jobs.settings import Settings, load_settings
 from spark_jobs.stack.foreground import main
 from spark_jobs.stack.stack import note_start, write_manifest
+from spark_jobs.state.deployments import Deployment
 from spark_jobs.state.store import ControlStore
 from spark_jobs.storage.compiled import compiled
 from spark_jobs.storage.in_force import copy_in_force, current_manifest, follow_in_force
@@ -218,6 +220,34 @@ def test_a_start_after_another_release_knows_what_was_removed_with_it(
     note_start(settings)
     with ControlStore.open(settings.control_url) as store:
         assert set(store.deployment_in_force().kept) == {"bronze.users"}
+
+
+@pytest.mark.parametrize("in_force", [True, False])
+def test_a_start_leaves_the_open_steps_of_an_apply_to_the_next(
+    image, tmp_path, monkeypatch, *, in_force: bool
+) -> None:
+    """The apply was killed, and the next release cannot read its manifest; or it was the first."""
+    add_source(image, "users")
+    start_pod(monkeypatch, tmp_path / "state", control=None)
+    settings = load_settings()
+    steps = dict.fromkeys(["topic users", "manifest", "snapshot users", "snapshot gone"], "open")
+    killed = Deployment(
+        deployment_id="d1-x",
+        number=1,
+        who="tests",
+        manifest='{"format": 2}',
+        in_force=in_force,
+        steps=steps,
+    )
+    with ControlStore.open(settings.control_url) as store:
+        store.begin_deployment(killed)
+    write_manifest(settings)
+    note_start(settings)
+    with ControlStore.open(settings.control_url) as store:
+        found = running_now(store, compiled(settings))
+        assert store.deployment_in_force().number == 2
+    assert [str(one) for one in found.open_steps] == ["snapshot users"]
+    assert found.unfinished == found.deployment
 
 
 def test_continuous_views_of_a_pod_follow_what_another_pod_applied(
