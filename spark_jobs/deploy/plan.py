@@ -96,6 +96,7 @@ class Running:
         open_steps: its open steps.
         kept: tables that were removed from the project but still exist.
         former: the last declarations of those that the project declares again.
+        whole: whether this release can read the whole manifest.
     """
 
     deployment: str | None
@@ -105,6 +106,7 @@ class Running:
     open_steps: tuple[Step, ...] = ()
     kept: Mapping[str, str] = field(default_factory=dict)
     former: Manifest | None = None
+    whole: bool = True
 
     @property
     def stored(self) -> Manifest:

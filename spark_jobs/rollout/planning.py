@@ -89,7 +89,8 @@ def running_now(store: ControlStore, project: Manifest) -> Running:
             unfinished=unfinished.deployment_id if unfinished else None,
             open_steps=_capture_again(unfinished, project),
         )
-    manifest = Manifest.stored(found.manifest) or readable(found.manifest, project)
+    stored = Manifest.stored(found.manifest)
+    manifest = stored or readable(found.manifest, project)
     kept = _kept(found, manifest, project)
     return Running(
         deployment=found.deployment_id,
@@ -99,9 +100,12 @@ def running_now(store: ControlStore, project: Manifest) -> Running:
         open_steps=(
             *map(Step.parse, unfinished.open_steps if unfinished else ()),
             *_capture_again(unfinished, project),
+            # Processes of this release cannot follow a manifest that they cannot read.
+            *(() if stored else (Step(StepKind.MANIFEST),)),
         ),
         kept=kept,
         former=_former(store, kept, project),
+        whole=stored is not None,
     )
 
 

@@ -65,6 +65,10 @@ def plan_promotion(
     running = running_now(store, stored)
     if running.deployment is None:
         raise NothingAppliedError
+    if not running.whole:
+        # The promotion would put in force what can be read of it.
+        problem = "another release applied what runs"
+        raise PromotionRefusedError(environment.name, problem, "Run `tidemark apply` first.")
     _check_state(environment, stored)
     check_gate(environment)
     if views := moved(running.manifest, environment):

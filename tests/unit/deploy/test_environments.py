@@ -18,6 +18,7 @@ from spark_jobs.deploy.environment_errors import (
     EnvironmentInputError,
     EnvironmentNameError,
     EnvironmentUnknownError,
+    PromotionRefusedError,
 )
 from spark_jobs.deploy.environments import checked_name, hidden_columns, moved, reading
 from spark_jobs.deploy.errors import NotConfirmedError, NothingAppliedError
@@ -33,6 +34,7 @@ from spark_jobs.rollout.environments import (
     plan_environment,
     surroundings_of,
 )
+from spark_jobs.rollout.planning import make_plan
 from spark_jobs.rollout.promotion_plan import plan_promotion
 from spark_jobs.settings import Settings, load_settings
 from spark_jobs.state.environments import Environment, EnvironmentStatus, ViewState
@@ -310,6 +312,22 @@ def test_production_moved_on(settings: Settings, store: ControlStore) -> None:
     (settings.project_dir / "sql/gold/plain.sql").write_text(PLAIN.replace("amount", "user_id"))
     (settings.project_dir / "sql/gold/reader.sql").unlink()
     assert moved(put_in_force(settings, store), environment) == ("plain", "reader")
+
+
+def test_nothing_is_promoted_into_what_cannot_be_read(
+    settings: Settings, store: ControlStore
+) -> None:
+    """It would lose what this release cannot read of the manifest in force."""
+    manifest = put_in_force(settings, store)
+    environment = built(planned(settings, store, {"sql/gold/plain.sql": CHANGED}).environment)
+    assert plan_promotion(store, environment).left
+    text = json.dumps({**json.loads(manifest.model_dump_json()), "of_another_release": 1})
+    deployments.put_in_force(store, text, number=2, name="d2")
+    with pytest.raises(PromotionRefusedError, match="another release"):
+        plan_promotion(store, environment)
+    # The remedy is never nothing to do.
+    plan = make_plan(settings, store, manifest).plan
+    assert [str(one) for one in plan.steps] == ["manifest"]
 
 
 def marked(settings: Settings, file: str, text: str) -> None:
