@@ -101,9 +101,10 @@ def resnapshot(
         steps = Steps(Console(stderr=True))
         with steps.step(f"connector {CONNECTOR} without slot and offsets"):
             start_over(project.settings, dsn=_dropping_dsn(project))
+            # Whenever the connector runs, it begins with all rows.
+            waiting = settle_snapshots(project.store)
         with steps.step("snapshot begins"), client(project.settings) as api:
             wait_until_running(api)
-        waiting = settle_snapshots(project.store)
     if waiting is not None:
         typer.echo(f"Deployment {waiting.deployment_id} needed it: `tidemark apply` continues.")
     typer.echo(f"{names}: read again. Next: tidemark source delete-backfill --dry-run")
