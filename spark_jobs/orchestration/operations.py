@@ -22,6 +22,7 @@ from airflow.sdk import (
     task,
 )
 
+from spark_jobs.graph.manifest import Manifest
 from spark_jobs.orchestration import replay_steps, view_steps
 from spark_jobs.orchestration.airflow import START_DATE
 from spark_jobs.orchestration.alerts import AlertNotifier
@@ -136,19 +137,20 @@ def operations_dags(settings: Settings | None = None) -> dict[str, DAG]:
     """
     settings = settings or load_settings()
     wanted = get_parsing_context().dag_id
-    made = {REPLAY_DAG: replay_dag} | {
+    made: dict[str, Callable[[Manifest, Settings], DAG]] = {REPLAY_DAG: replay_dag} | {
         one.dag_id: partial(approved_dag, one) for one in (ROLLBACK, RELEASE)
     }
     chosen = [dag_id for dag_id in made if wanted in {None, dag_id}]
     if not chosen:
         return {}
-    views = sorted(compiled_manifest(settings).gold)
-    return {dag_id: made[dag_id](views, settings) for dag_id in chosen}
+    # Once: with a shared control database each reading asks it, and the forms show one deployment.
+    manifest = compiled_manifest(settings)
+    return {dag_id: made[dag_id](manifest, settings) for dag_id in chosen}
 
 
-def replay_dag(views: list[str], settings: Settings) -> DAG:
+def replay_dag(manifest: Manifest, settings: Settings) -> DAG:
     """The DAG of a replay, with its form."""
-    params = replay_params(views, selections_of(compiled_manifest(settings)))
+    params = replay_params(sorted(manifest.gold), selections_of(manifest))
     with _dag(REPLAY_DAG, "Recompute gold views.", REPLAY_DOC, params, settings) as dag:
 
         @task(**_options("validate"))  # type: ignore[untyped-decorator]
@@ -205,9 +207,9 @@ def replay_dag(views: list[str], settings: Settings) -> DAG:
     return dag
 
 
-def approved_dag(operation: OperationOnView, views: list[str], settings: Settings) -> DAG:
+def approved_dag(operation: OperationOnView, manifest: Manifest, settings: Settings) -> DAG:
     """The DAG of an operation on one view: form, plan, approval, action."""
-    about, params = operation, operation.params(views)
+    about, params = operation, operation.params(sorted(manifest.gold))
     with _dag(about.dag_id, about.description, about.doc_md, params, settings) as dag:
 
         @task(**_options("validate"))  # type: ignore[untyped-decorator]

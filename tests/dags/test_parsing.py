@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from spark_jobs.orchestration import operations
 from spark_jobs.orchestration.airflow import gold_dags
 from spark_jobs.orchestration.compiled import compiled_manifest
 from spark_jobs.orchestration.errors import ManifestMissingError, ManifestUnreadableError
@@ -89,3 +90,15 @@ def test_a_process_that_runs_one_task_builds_one_dag(project, monkeypatch) -> No
     assert sorted(gold_dags()) == ["gold__a", "gold__b"]
     monkeypatch.setenv("_AIRFLOW_PARSING_CONTEXT_DAG_ID", "gold__b")
     assert sorted(gold_dags()) == ["gold__b"]
+
+
+def test_the_forms_read_the_manifest_once(project, monkeypatch) -> None:
+    read = []
+
+    def counted(settings):
+        read.append(settings)
+        return compiled_manifest(settings)
+
+    monkeypatch.setattr(operations, "compiled_manifest", counted)
+    assert sorted(operations.operations_dags()) == ["ops__release", "ops__replay", "ops__rollback"]
+    assert len(read) == 1
