@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
 
@@ -52,7 +53,7 @@ def status(
     now = utc_now()
     with open_project(context) as project:
         if check:
-            _check(project, now)
+            _check(project, view, now=now, as_json=as_json)
             return
         if view is not None:
             _show_history(project, view.removeprefix("gold."), limit, now=now, as_json=as_json)
@@ -110,14 +111,18 @@ def _rejected(project: OpenProject) -> list[Rejection]:
     return found
 
 
-def _check(project: OpenProject, now: datetime) -> None:
+def _check(project: OpenProject, view: str | None, *, now: datetime, as_json: bool) -> None:
+    if view is not None:
+        raise typer.BadParameter("--check is about the whole project: leave out the view")
     found = troubles(project, now=now)
-    for one in found:
-        typer.echo(str(one))
+    if as_json:
+        answer = {"passed": not found, "troubles": [asdict(one) for one in found]}
+        typer.echo(json.dumps(answer, indent=2))
+    else:
+        typer.echo("\n".join(map(str, found)) or "Everything that should run reports.")
     if found:
         report_failure(Failure(runbook=first_to_solve(found).runbook))
         raise typer.Exit(1)
-    typer.echo("Everything that should run reports.")
 
 
 def _views(project: OpenProject, now: datetime) -> list[ViewStatus]:

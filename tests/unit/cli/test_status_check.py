@@ -64,8 +64,8 @@ def store(tmp_path: Path) -> Iterator[ControlStore]:
         yield opened
 
 
-def check(project: Path) -> Any:
-    words = ["--project", str(project), "status", "--check"]
+def check(project: Path, *more: str) -> Any:
+    words = ["--project", str(project), "status", "--check", *more]
     return CliRunner().invoke(app, words, catch_exceptions=False)
 
 
@@ -73,6 +73,28 @@ def report(query: str, **changed: Any) -> StreamProgress:
     now = utc_now()
     first = StreamProgress(query=query, batch_id=3, records=1, at=now, heartbeat_at=now)
     return replace(first, **changed)
+
+
+def test_a_check_for_programs_is_one_document(project: Path, store: ControlStore) -> None:
+    done = check(project, "--json")
+    assert done.exit_code == 1
+    found = json.loads(done.stdout)
+    assert not found["passed"]
+    (trouble,) = found["troubles"]
+    assert trouble["name"] == "streaming application"
+    assert trouble["runbook"] == "stream-silent"
+    assert sorted(trouble["causes"]) == list(EXPECTED)
+    for query in EXPECTED:
+        store.record_progress(report(query))
+    done = check(project, "--json")
+    assert done.exit_code == 0
+    assert json.loads(done.stdout) == {"passed": True, "troubles": []}
+
+
+def test_a_check_of_one_view_is_refused_and_not_taken_for_one_of_all(project: Path) -> None:
+    done = check(project, "spend")
+    assert done.exit_code == 2
+    assert "leave out the view" in done.stderr
 
 
 def test_an_application_that_never_reported_is_one_line(project: Path) -> None:
