@@ -11,7 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import PurePath
-from typing import Any, ClassVar, dataclass_transform
+from typing import Any, ClassVar, Final, dataclass_transform
+
+# The least similarity of a suggested word, from 0 to 1.
+_NEAR: Final = 0.6
 
 
 @dataclass(frozen=True)
@@ -234,12 +237,17 @@ def counted(number: int, word: str) -> str:
 
 
 def did_you_mean(word: str, known: Sequence[str]) -> str | None:
-    """A sentence that suggests the nearest known word, or None.
+    """A sentence that suggests the nearest known word, in any case of letters, or None.
 
     >>> did_you_mean("grian", ["grain", "owner"])
     'Did you mean "grain"?'
+    >>> did_you_mean("OWNER", ["grain", "owner"])
+    'Did you mean "owner"?'
     """
-    close = get_close_matches(word, known, n=1, cutoff=0.6)
+    folded = {one.casefold(): one for one in reversed([*known])}
+    close = get_close_matches(word, known, n=1, cutoff=_NEAR) or [
+        folded[one] for one in get_close_matches(word.casefold(), folded, n=1, cutoff=_NEAR)
+    ]
     return f'Did you mean "{close[0]}"?' if close else None
 
 

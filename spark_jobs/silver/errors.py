@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from spark_jobs.errors import LakehouseError, RefusedError, counted, first_line
+from spark_jobs.names import IDENTIFIER
 from spark_jobs.state.drift import Drift, drift_words
 
 SHOWN_PLACES = 5
@@ -18,7 +19,13 @@ class SilverTableUnknownError(LakehouseError):
     known: Sequence[str]
     misspelt = "table"
     primary = "there is no silver table {table!r}"
-    hint = "Declare it in sql/silver/{table}.sql."
+    hint = "{remedy}"
+
+    @property
+    def remedy(self) -> str:
+        if IDENTIFIER.fullmatch(self.table):
+            return f"Declare it in sql/silver/{self.table}.sql."
+        return "Name a silver table; `tidemark graph` lists them."
 
 
 class SourceUnknownError(LakehouseError):
@@ -29,7 +36,11 @@ class SourceUnknownError(LakehouseError):
     known: Sequence[str]
     misspelt = "source"
     primary = "there is no source {source!r} with records"
-    hint = "Sources are {known}."
+    hint = "{choice}"
+
+    @property
+    def choice(self) -> str:
+        return f"Sources are {', '.join(self.known)}." if self.known else "No source has records."
 
 
 class SourceDatabaseUnsetError(LakehouseError):

@@ -18,10 +18,12 @@ import pytest
 
 import spark_jobs
 from spark_jobs.definitions.errors import MissingKeyError, UnexpectedValueError, UnknownKeyError
-from spark_jobs.errors import LakehouseError, Location, ProblemsError, SettingError
+from spark_jobs.errors import LakehouseError, Location, ProblemsError, SettingError, did_you_mean
+from spark_jobs.gold.base.errors import NotAnInputError, ViewUnknownError
 from spark_jobs.graph.errors import CycleError
 from spark_jobs.graph.reuse_errors import MacroArgumentsError
 from spark_jobs.graph.semantic_errors import AliasColumnsError
+from spark_jobs.silver.errors import SilverTableUnknownError, SourceUnknownError
 from spark_jobs.stack.errors import KafkaJarsMissingError
 
 PLACE = Location("sql/gold/a.sql", 3)
@@ -183,3 +185,42 @@ def test_an_error_of_a_further_class_is_a_dataclass_too():
         primary = "lost {files}"
 
     assert LostError(["x", "y"]).render() == "lost x, y [LOST]"
+
+
+@pytest.mark.parametrize(
+    ("word", "known", "near"),
+    [
+        ("ORDERS", ["orders", "users"], "orders"),
+        ("Silver.Orders", ["gold.spend", "silver.orders"], "silver.orders"),
+        ("EVERY", ["Every", "every"], "Every"),
+        ("größe", ["GRÖSSE"], "GRÖSSE"),
+        ("ORDERS", ["payments"], None),
+        ("", ["orders"], None),
+    ],
+)
+def test_a_word_in_another_case_is_suggested(word: str, known: list[str], near: str | None) -> None:
+    assert did_you_mean(word, known) == (near and f'Did you mean "{near}"?')
+
+
+@pytest.mark.parametrize(
+    ("error", "hint"),
+    [
+        # No view is meant, however similar its name is.
+        (
+            ViewUnknownError("silver.orders", ["active_orders"]),
+            "It is no gold view; `tidemark status` shows the streams of all tables.",
+        ),
+        (ViewUnknownError("silver_orders", []), "Declare it in sql/gold/silver_orders.sql."),
+        (ViewUnknownError("b c", []), "Name a gold view; `tidemark graph` lists them."),
+        (
+            SilverTableUnknownError("gold.spend", ["spent"]),
+            "Name a silver table; `tidemark graph` lists them.",
+        ),
+        (SilverTableUnknownError("users", []), "Declare it in sql/silver/users.sql."),
+        (SourceUnknownError("rates", []), "No source has records."),
+        (SourceUnknownError("rates", ["clicks", "users"]), "Sources are clicks, users."),
+        (NotAnInputError("BRONZE.Rates", ["bronze.rates"]), 'Did you mean "bronze.rates"?'),
+    ],
+)
+def test_a_hint_about_a_name_can_be_followed(error: LakehouseError, hint: str) -> None:
+    assert error.hint == hint

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY
+from typing import Final
 
 from spark_jobs.errors import LakehouseError
 from spark_jobs.names import IDENTIFIER, Layer
+
+# Names of tables of other layers start with one of these.
+_STREAMED: Final = (f"{Layer.BRONZE}.", f"{Layer.SILVER}.")
 
 
 class ViewUnknownError(LakehouseError):
@@ -15,27 +19,19 @@ class ViewUnknownError(LakehouseError):
     condition = "VIEW_UNKNOWN"
     view: str
     known: Sequence[str]
-    misspelt = "named"
+    misspelt = "meant"
     primary = "there is no gold view {view!r}"
     hint = "{remedy}"
 
     @property
-    def named(self) -> str:
-        """The name, if it may be a misspelt view; no view resembles a table of another layer."""
-        return "" if self._layer else self.view
-
-    @property
-    def _layer(self) -> str | None:
-        layer, dot, _ = self.view.partition(".")
-        return layer if dot and layer in {Layer.BRONZE, Layer.SILVER} else None
+    def meant(self) -> str:
+        """The name, unless it is that of another layer: no view with a similar name is meant."""
+        return "" if self.view.startswith(_STREAMED) else self.view
 
     @property
     def remedy(self) -> str:
-        if self._layer:
-            return (
-                f"A {self._layer} table is no gold view. `tidemark status` without a name shows "
-                "its stream; `tidemark graph` lists the gold views."
-            )
+        if self.view.startswith(_STREAMED):
+            return "It is no gold view; `tidemark status` shows the streams of all tables."
         if IDENTIFIER.fullmatch(self.view):
             return f"Declare it in sql/gold/{self.view}.sql."
         return "Name a gold view; `tidemark graph` lists them."
