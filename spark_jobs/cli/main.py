@@ -19,7 +19,7 @@ from spark_jobs.terminal.caller import report_error
 from spark_jobs.terminal.crash import (
     INTERNAL_ERROR,
     discard_output,
-    disk_full,
+    foreseen,
     output_is_gone,
     unforeseen,
 )
@@ -99,18 +99,24 @@ def run() -> None:
     """
     leaving = Leaving()
     leaving.register()
+    code = finished()
+    leaving.status = code if isinstance(code, int) else int(code is not None)
+    sys.exit(code)
+
+
+def finished() -> int | str | None:
+    """Run the command line; returns what ``sys.exit`` takes."""
     try:
         code = _run()
         sys.stdout.flush()
     except BrokenPipeError:
         discard_output()
-        code = 1
+        return 1
     except OSError as error:
         # Output that could not be written until now.
         discard_output()
-        code = _report(error)
-    leaving.status = code if isinstance(code, int) else int(code is not None)
-    sys.exit(code)
+        return _report(error)
+    return code
 
 
 def _run() -> int | str | None:
@@ -128,9 +134,9 @@ def _run() -> int | str | None:
 
 
 def _report(error: Exception) -> int:
-    full = disk_full(error) if isinstance(error, OSError) else None
-    _show(full or unforeseen(error, sys.argv[1:]))
-    return 1 if full else INTERNAL_ERROR
+    problem = foreseen(error)
+    _show(problem or unforeseen(error, sys.argv[1:]))
+    return 1 if problem else INTERNAL_ERROR
 
 
 def _show(error: LakehouseError) -> None:

@@ -30,7 +30,13 @@ class ControlUnreachableError(LakehouseError):
     problem: str
     primary = "control database {url!r} cannot be opened"
     detail = "{said}"
-    hint = "Check that the database runs and that the setting control_db names it."
+    hint = "{remedy}"
+
+    @property
+    def remedy(self) -> str:
+        if self.url.startswith("sqlite:"):
+            return "Check the rights of the file and its directory; state_dir names another place."
+        return "Check that the database runs and that the setting control_db names it."
 
     @property
     def said(self) -> str:

@@ -70,12 +70,26 @@ class DiskFullError(LakehouseError):
     hint = "Free space for the output and the state directory, and run the command again."
 
 
-def disk_full(error: OSError) -> DiskFullError | None:
-    """The problem to report, if an error is that of a full disk or a used quota."""
-    if error.errno not in {errno.ENOSPC, errno.EDQUOT}:
+class PermissionDeniedError(LakehouseError):
+    """A file or a directory that this account may not read or write; this is no defect."""
+
+    condition = "PERMISSION_DENIED"
+    path: str
+    problem: str
+    primary = "a file cannot be used: {path}: {problem}"
+    hint = "Correct its rights, or run the command as the account that owns it."
+
+
+def foreseen(error: BaseException) -> LakehouseError | None:
+    """The problem to report, if the error is one of the machine and no defect."""
+    if not isinstance(error, OSError):
         return None
-    place = f": {error.filename}" if error.filename else ""
-    return DiskFullError(f"{error.strerror}{place}")
+    if error.errno in {errno.ENOSPC, errno.EDQUOT}:
+        place = f": {error.filename}" if error.filename else ""
+        return DiskFullError(f"{error.strerror}{place}")
+    if error.errno in {errno.EACCES, errno.EPERM, errno.EROFS} and error.filename:
+        return PermissionDeniedError(str(error.filename), str(error.strerror))
+    return None
 
 
 def unforeseen(error: BaseException, words: Sequence[str]) -> UnforeseenError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -14,6 +15,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from spark_jobs.cli import main
 from spark_jobs.cli.main import app
 from spark_jobs.storage.errors import StateDirectoryError
 from spark_jobs.terminal.crash import DIRECTORY, INTERNAL_ERROR, unforeseen
@@ -258,3 +260,32 @@ def test_a_command_that_is_done_is_not_aborted_by_a_native_thread(ended: str, st
 
     assert (done.returncode, done.stdout) == (status, "done\n")
     assert done.stderr == ("no\n" if status == 1 else "")
+
+
+@pytest.mark.parametrize("code", [errno.EACCES, errno.EPERM, errno.EROFS])
+def test_a_file_of_another_account_is_no_internal_error(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], code: int
+) -> None:
+    def refuse() -> None:
+        raise OSError(code, os.strerror(code), "/shop/.vscode")
+
+    monkeypatch.setattr(main, "app", refuse)
+    monkeypatch.setattr(sys, "argv", ["tidemark", "schema", "--write"])
+    assert main.finished() == 1
+    said = capsys.readouterr().err
+    assert f"/shop/.vscode: {os.strerror(code)} [PERMISSION_DENIED]" in " ".join(said.split())
+
+
+def test_a_permission_error_that_names_no_file_is_unforeseen(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], project: Path
+) -> None:
+    """Nobody could follow a hint about it."""
+
+    def refuse() -> None:
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setenv("TIDEMARK_STATE_DIR", str(project / "state"))
+    monkeypatch.setattr(main, "app", refuse)
+    monkeypatch.setattr(sys, "argv", ["tidemark", "--project", str(project), "status"])
+    assert main.finished() == INTERNAL_ERROR
+    assert "[INTERNAL_ERROR]" in capsys.readouterr().err

@@ -159,3 +159,12 @@ def test_a_database_that_is_locked_for_long_is_named(
         assert caught.value.said == "database is locked."
         other.rollback()
         assert store.bump_epoch("gold.daily", reason="a test") == 2
+
+
+@pytest.mark.parametrize(
+    ("url", "named"),
+    [("sqlite:////srv/state/control.db", "state_dir"), ("postgresql://db/control", "control_db")],
+)
+def test_the_hint_names_the_setting_that_places_the_database(url: str, named: str) -> None:
+    """A file has no server that could run, and is where the state directory is."""
+    assert named in (ControlUnreachableError(url, "Permission denied").hint or "")
