@@ -20,6 +20,7 @@ from spark_jobs.terminal.crash import (
     INTERNAL_ERROR,
     discard_output,
     foreseen,
+    open_streams,
     output_is_gone,
     unforeseen,
 )
@@ -97,6 +98,7 @@ def run() -> None:
     Exit status: 0, or the command's own; 1: a reported problem or a closed output pipe; 2: a wrong
     command line; 70: an unexpected error, whose details are in a file; 130: an interruption.
     """
+    open_streams()
     leaving = Leaving()
     leaving.register()
     code = finished()

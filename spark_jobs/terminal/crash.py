@@ -197,6 +197,20 @@ def output_is_gone() -> bool:
     return False
 
 
+def open_streams() -> None:
+    """Open the standard streams that the caller closed, to nowhere.
+
+    Without them the next file that is opened, such as a database, would have the number of one, and
+    would get what a child process prints.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            # It gets the lowest number that is free, which is that of the closed stream.
+            stream = Path(os.devnull).open(mode, encoding="utf-8")  # noqa: SIM115 - it stays open
+            os.set_inheritable(stream.fileno(), True)  # noqa: FBT003 - it takes no keyword
+            setattr(sys, name, stream)
+
+
 def discard_output() -> None:
     """Discard all further output, because its reader has ended."""
     nowhere = os.open(os.devnull, os.O_WRONLY)

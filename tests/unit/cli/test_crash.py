@@ -289,3 +289,30 @@ def test_a_permission_error_that_names_no_file_is_unforeseen(
     monkeypatch.setattr(sys, "argv", ["tidemark", "--project", str(project), "status"])
     assert main.finished() == INTERNAL_ERROR
     assert "[INTERNAL_ERROR]" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("closed", "words", "status"),
+    [
+        ("<&- >&- 2>&-", "graph --json", 0),
+        (">&-", "graph", 0),
+        (">&-", "status nothing --json", 1),
+        ("2>&-", "status nothing", 1),
+    ],
+)
+def test_a_closed_stream_is_as_one_that_nobody_reads(
+    project: Path, closed: str, words: str, status: int
+) -> None:
+    """Without one, the next file that is opened would have its number and get the output."""
+    line = f'"$@" --project {project} {words} {closed}; echo $? > {project}/status'
+    done = subprocess.run(
+        ["sh", "-c", line, "sh", *PROGRAM],
+        env={**os.environ, "TIDEMARK_STATE_DIR": str(project / "state")},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert "Traceback" not in done.stderr
+    assert int((project / "status").read_text()) == status
+    assert not (project / "state" / DIRECTORY).exists()
