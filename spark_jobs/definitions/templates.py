@@ -14,7 +14,7 @@ from spark_jobs.names import IDENTIFIER
 _SOURCE = """\
 description: Events of {name}, one record each.
 owner: data
-format: json          # json | avro | debezium | delta
+format: json          # json | avro | debezium | delta | csv | jsonl | parquet
 topic: {topic}
 columns:
   event_id: {{type: STRING, required: true}}
@@ -37,7 +37,7 @@ FROM {source} AS s
 
 _GOLD = """\
 /* gold
-description: Rows of {source} per day.
+description: Number of rows of {source}{unit}.
 owner: data
 refresh: micro-batch
 every: 15 minutes
@@ -94,13 +94,11 @@ def write_gold(project_dir: Path, name: str, *, source: str, time: str | None) -
         FileNameError: the name is not a valid table name.
         AlreadyDeclaredError: the view exists.
     """
-    select = f"SELECT COUNT(*) AS row_count -- how many there are\nFROM {source} AS t"
+    count = f"  COUNT(*) AS row_count -- how many\nFROM {source} AS t"
+    select = f"SELECT\n{count}"
     if time:
-        select = (
-            f"SELECT\n  CAST(t.{time} AS DATE) AS day,\n  COUNT(*) AS row_count -- how many\n"
-            f"FROM {source} AS t\nGROUP BY ALL"
-        )
-    text = _GOLD.format(source=source, select=select)
+        select = f"SELECT\n  CAST(t.{time} AS DATE) AS day,\n{count}\nGROUP BY ALL"
+    text = _GOLD.format(source=source, unit=" per day" if time else "", select=select)
     return _write(project_dir, f"sql/gold/{name}.sql", "gold view", text)
 
 

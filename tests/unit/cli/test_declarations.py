@@ -127,6 +127,27 @@ def test_a_new_view_starts_from_the_table_that_its_name_names(tmp_path: Path) ->
     assert "It reads silver.refunds" in result.stdout
 
 
+def test_new_files_are_formatted_and_say_what_they_are(tmp_path: Path) -> None:
+    """A view over a table without a time has no day."""
+    rates = (
+        "description: Rates.\nowner: o\nformat: csv\npath: seeds/rates.csv\nkeys: country\n"
+        "columns: {country: STRING}\n"
+    )
+    (tmp_path / "sources").mkdir()
+    (tmp_path / "sources/rates.yml").write_text(rates)
+    (tmp_path / "seeds").mkdir()
+    (tmp_path / "seeds/rates.csv").write_text("country\nde\n")
+    for words in (("source", "clicks"), ("silver", "clicks"), ("gold", "clicks_daily")):
+        assert tidemark(tmp_path, "new", *words).exit_code == 0
+    made = tidemark(tmp_path, "new", "gold", "rate_count", "--from", "bronze.rates")
+    assert made.exit_code == 0, made.stderr
+    assert tidemark(tmp_path, "fmt", "--check").stdout == "Every file is formatted.\n"
+    assert tidemark(tmp_path, "validate", "--no-spark").exit_code == 0
+    described = "description: Number of rows of silver.clicks per day.\n"
+    assert described in (tmp_path / "sql/gold/clicks_daily.sql").read_text()
+    assert "per day" not in (tmp_path / "sql/gold/rate_count.sql").read_text()
+
+
 def test_verbs_take_selections(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TIDEMARK_STATE_DIR", str(tmp_path / "state"))
     project = write_project(tmp_path / "project", {})
