@@ -90,7 +90,9 @@ def _outermost(holder: exp.Expr) -> list[exp.Expr]:
     """The subqueries of an expression, without nested ones."""
 
     def holds(one: exp.Expr) -> bool:
-        return isinstance(one, exp.Subquery | exp.Exists) or bool(one.args.get("query"))
+        # EXISTS of an array is a function of it.
+        tests = isinstance(one, exp.Exists) and isinstance(one.this, exp.Query)
+        return tests or isinstance(one, exp.Subquery) or bool(one.args.get("query"))
 
     return [one for one in holder.walk(prune=holds) if holds(one)]
 

@@ -92,6 +92,13 @@ TYPES = {"silver.a": {"k": "int", "x": "decimal(9,2)", "y": "double"}}
         ),
         # EXISTS over an array is no subquery.
         ("SELECT a.k FROM silver.a AS a WHERE EXISTS(ARRAY(a.k), v -> v > 1)", "row_deltas"),
+        (
+            (
+                "SELECT a.k FROM silver.a AS a WHERE EXISTS(ARRAY(a.k), v -> v > 1) "
+                "OR a.k IN (SELECT b.k FROM silver.a AS b)"
+            ),
+            "aggregate_state",
+        ),
         # The type of the mean is that of the values, which is not known here.
         (
             "SELECT AVG(ROUND(a.x, 1)) AS m FROM silver.a AS a GROUP BY a.k",
