@@ -62,7 +62,7 @@ class Scope:
         if found is None and self.around is not None:
             found = self.around.own(column)
         if found is None:
-            text = f"the column {column.sql()} is not one of the query or of the one around it"
+            text = f"the column {column.name} is not one of the query or of the one around it"
             raise NotIncrementalError(Obstacle.UNRESOLVED_COLUMN, text, column)
         return found
 

@@ -613,6 +613,20 @@ def test_what_does_not_write_its_names_or_condition_out_is_refused(more: str) ->
     assert found.obstacle == "UNSUPPORTED_RELATION"
 
 
+@pytest.mark.parametrize(
+    ("query", "text"),
+    [
+        (
+            "SELECT b.x FROM silver.a AS a LEFT SEMI JOIN silver.b AS b ON a.k = b.k",
+            "UNRESOLVED_COLUMN: the column x is not one of the query or of the one around it",
+        ),
+    ],
+)
+def test_the_reason_of_an_obstacle_is_the_one_next_to_it(query: str, text: str) -> None:
+    _, error = maintenance_of(query, types=TYPES)
+    assert str(error) == text
+
+
 @pytest.mark.parametrize(("key", "drops"), [(frozenset({"k"}), True), (frozenset[str](), False)])
 def test_a_group_of_all_rows_stays_without_rows(key: frozenset[str], drops: bool) -> None:
     state = Scan("state.0", tuple((name, name) for name in (*key, "n")), key)
