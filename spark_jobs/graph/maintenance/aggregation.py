@@ -133,9 +133,7 @@ def outside_in(expression: exp.Expr, replace: Callable[[exp.Expr], exp.Expr | No
     else:
         children = list(expression.iter_expressions())
     for child in children:
-        new = outside_in(child, replace)
-        if new is not child:
-            child.replace(new)
+        child.replace(outside_in(child, replace))
     return expression
 
 

@@ -24,6 +24,10 @@ class Keys:
     relation: str
     pairs: tuple[tuple[exp.Expr, str], ...]
 
+    def are_in(self, keys: Keys) -> bool:
+        """Whether restricting by other keys is as strict as by all of these together."""
+        return {key for _, key in self.pairs} <= {key for _, key in keys.pairs}
+
     def columns(self) -> dict[str, str]:
         """The restricted expressions that are plain columns: the key by the column's name."""
         return {one.name: key for one, key in self.pairs if isinstance(one, exp.Column)}
@@ -66,23 +70,26 @@ def split(keys: Keys | None, columns: Sequence[str]) -> tuple[Keys | None, Keys 
         return None, None
     inside = tuple(pair for pair in keys.pairs if used(pair[0]) <= set(columns))
     outside = tuple(pair for pair in keys.pairs if pair not in inside)
-    below = Keys(keys.relation, inside) if inside else None
-    return below, (keys if outside else None)
+    return Keys(keys.relation, inside), (keys if outside else None)
 
 
-def plain(keys: Keys) -> Keys | None:
+def plain(keys: Keys) -> Keys:
     """The keys that are columns."""
     pairs = tuple(pair for pair in keys.pairs if isinstance(pair[0], exp.Column))
-    return Keys(keys.relation, pairs) if pairs else None
+    return Keys(keys.relation, pairs)
 
 
-def spread(keys: Keys | None, conditions: Iterable[exp.Expr]) -> dict[str, str]:
+def spread(keys: Keys, conditions: Iterable[exp.Expr]) -> dict[str, str]:
     """The restricted columns, and those that the conditions equate with them.
 
     Returns:
         the key by the column's name.
+
+    >>> from spark_jobs.graph.dialect import parse
+    >>> spread(Keys("changed", ((named("a"), "k0"),)), [parse("c = b"), parse("a = b")])
+    {'a': 'k0', 'b': 'k0', 'c': 'k0'}
     """
-    reach = keys.columns() if keys else {}
+    reach = keys.columns()
     pairs = [pair for one in conditions if (pair := equality(one))]
     grown = True
     while grown:
@@ -95,23 +102,18 @@ def spread(keys: Keys | None, conditions: Iterable[exp.Expr]) -> dict[str, str]:
     return reach
 
 
-def covers(keys: Keys, mine: Mapping[str, str]) -> bool:
-    """Whether restricting these columns is as strict as all keys together.
-
-    Args:
-        keys: all keys.
-        mine: some of the keys, by column, as from ``spread``.
-    """
-    return {key for _, key in keys.pairs} <= set(mine.values())
+def reaching(keys: Keys, conditions: Iterable[exp.Expr], columns: Sequence[str]) -> Keys:
+    """The keys of an input of a join with these columns, given those of its other inputs."""
+    reach = spread(keys, conditions)
+    pairs = tuple((named(one), key) for one, key in reach.items() if one in columns)
+    return Keys(keys.relation, pairs)
 
 
 def right_keys(node: LeftJoin, keys: Keys | None) -> Keys | None:
     """The keys of the right side of a join, given those of the left side."""
     if keys is None:
         return None
-    reach = spread(keys, conjuncts(node.condition))
-    pairs = tuple((named(one), key) for one, key in reach.items() if one in node.right.columns)
-    return Keys(keys.relation, pairs) if pairs else None
+    return reaching(keys, conjuncts(node.condition), node.right.columns)
 
 
 def rename(keys: Keys | None, names: Mapping[str, str]) -> Keys | None:

@@ -58,15 +58,15 @@ def build(query: str, *, keys: Mapping[str, frozenset[str]] | None = None) -> Bu
 def _separate_fields(tree: exp.Expr) -> None:
     """Write ``(t.place).at.x`` for ``t.place.at.x``, which would name a table ``t.place.at``."""
     nodes = (one for kind in (exp.Table, exp.Subquery) for one in tree.find_all(kind))
-    relations = {one.alias.lower() for one in nodes if one.alias}
+    relations = {one.alias.lower() for one in nodes}
     for column in [*tree.find_all(exp.Column)]:
-        parts = column.parts
-        # Those of a time window are found by their names.
-        of_window = len(parts) > 2 and parts[1].name.lower() in _WINDOWS
-        if len(parts) > 2 and parts[0].name.lower() in relations and not of_window:
-            relation, name, *fields = (one.copy() for one in parts)
-            value = exp.Paren(this=exp.Column(this=name, table=relation))
-            column.replace(exp.Dot.build([value, *fields]))
+        match column.parts:
+            # Those of a time window are found by their names.
+            case [relation, name, field, *more] if (
+                relation.name.lower() in relations and name.name.lower() not in _WINDOWS
+            ):
+                value = exp.Paren(this=exp.Column(this=name, table=relation))
+                column.replace(exp.Dot.build([value, field, *more]))
 
 
 def _check_stars(tree: exp.Expr) -> None:

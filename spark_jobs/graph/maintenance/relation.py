@@ -37,13 +37,12 @@ from spark_jobs.graph.maintenance.clauses import (
 )
 from spark_jobs.graph.maintenance.keys import (
     Keys,
-    covers,
     plain,
+    reaching,
     rename,
     restricted,
     right_keys,
     split,
-    spread,
 )
 from spark_jobs.graph.maintenance.scope import named
 
@@ -154,7 +153,7 @@ class Writer:
         lateral = exp.Lateral(
             this=self.at(node.generator, when),
             view=True,
-            outer=node.outer or None,
+            outer=node.outer,
             alias=exp.TableAlias(
                 this=exp.to_identifier("g"),
                 columns=[exp.to_identifier(name) for name in node.generated],
@@ -188,24 +187,24 @@ class Writer:
                 below.append((value, key))
             else:
                 above.append((one, key))
-        pushed = Keys(keys.relation, tuple(below)) if below else None
+        pushed = Keys(keys.relation, tuple(below))
         child = aliased(self.relation(node.child, when, pushed), "t")
         query = exp.select(*self.outputs(node.outputs, when)).from_(child, copy=False)
         # The keys pushed down may let more rows through than all keys together.
         return restricted(query, node.columns, keys) if above else query
 
     def _join(self, node: Join, when: When, keys: Keys | None) -> exp.Select:
-        reach = spread(keys, node.conditions)
-        inputs = []
-        whole = keys is None
-        for one in node.inputs:
-            mine = {name: key for name, key in reach.items() if name in one.columns}
-            pairs = tuple((named(name), key) for name, key in mine.items())
-            part = Keys(keys.relation, pairs) if keys and pairs else None
-            whole = whole or (keys is not None and covers(keys, mine))
-            inputs.append((one.columns, self.relation(one, when, part)))
-        query = join_all(inputs, [self.at(one, when) for one in node.conditions])
-        return query if whole else restricted(query, node.columns, keys)
+        conditions = [self.at(one, when) for one in node.conditions]
+        if keys is None:
+            inputs = [(one.columns, self.relation(one, when)) for one in node.inputs]
+            return join_all(inputs, conditions)
+        parts = [reaching(keys, node.conditions, one.columns) for one in node.inputs]
+        inputs = [
+            (one.columns, self.relation(one, when, part))
+            for one, part in zip(node.inputs, parts, strict=True)
+        ]
+        query = join_all(inputs, conditions)
+        return query if any(map(keys.are_in, parts)) else restricted(query, node.columns, keys)
 
     def _left_join(self, node: LeftJoin, when: When, keys: Keys | None) -> exp.Select:
         below, rest = split(keys, node.left.columns)

@@ -101,15 +101,17 @@ def _relation(builder: Builder, node: exp.Expr, select: exp.Select, scope: Scope
     for name in ("sample", "pivots", "version"):
         if node.args.get(name):
             raise _unsupported(node, f"a relation with {name.upper()}")
-    if isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier):
-        return _table(builder, node, select, scope)
-    if isinstance(node, exp.Subquery) and isinstance(node.this, exp.Query):
-        child, outputs = builder.query(node.this, scope.around)
-        _enter(scope, node, outputs)
-        return child
-    if isinstance(node, exp.Values):
-        return _values(builder, node, scope)
-    raise _unsupported(node, f"the relation {type(node).__name__.lower()}")
+    match node:
+        case exp.Table(this=exp.Identifier()):
+            return _table(builder, node, select, scope)
+        case exp.Subquery(this=exp.Query() as query):
+            child, outputs = builder.query(query, scope.around)
+            _enter(scope, node, outputs)
+            return child
+        case exp.Values():
+            return _values(builder, node, scope)
+        case _:
+            raise _unsupported(node, f"the relation {type(node).__name__.lower()}")
 
 
 def _table(builder: Builder, node: exp.Table, select: exp.Select, scope: Scope) -> Node:
@@ -137,7 +139,7 @@ def _read(builder: Builder, alias: str, select: exp.Select) -> Mapping[str, str]
     found = {
         column.name.lower(): None
         for column in select.find_all(exp.Column)
-        if column.table.lower() == alias.lower() and not isinstance(column.this, exp.Star)
+        if column.table.lower() == alias.lower()
     }
     return {name: builder.names.fresh(name) for name in found}
 

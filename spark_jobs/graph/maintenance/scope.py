@@ -78,8 +78,6 @@ class Scope:
         """
         copy = expression.copy()
         for column in list(copy.find_all(exp.Column)):
-            if isinstance(column.this, exp.Star):
-                continue
             new = named(self.resolve(column))
             if column is copy:
                 copy = new

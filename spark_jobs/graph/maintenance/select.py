@@ -108,8 +108,6 @@ def _check_clauses(select: exp.Select) -> None:
     for name in _NOT_FOLLOWED:
         if select.args.get(name):
             raise _unsupported(select, f"the clause {name.upper()}")
-    if any(one.is_star for one in select.selects):
-        raise _unsupported(select, "SELECT * over unknown columns")
     if any(isinstance(one, exp.Aliases) for one in select.selects):
         raise _unsupported(select, "a generator of several columns")
     group = select.args.get("group")
@@ -167,8 +165,6 @@ def _subqueries(
 
     def joined(expression: exp.Expr, *, condition: bool = False) -> exp.Expr:
         nonlocal node
-        if not expression.find(exp.Query):
-            return expression
         node, value = scalars(builder, node, expression, scope, condition=condition)
         return value
 
@@ -182,9 +178,8 @@ def _rewritten(clauses: _Clauses, scope: Scope, known: set[str]) -> _Clauses:
         holder = exp.Paren(this=expression)
         for column in list(holder.find_all(exp.Column)):
             is_tree = not column.table and column.name in known
-            if isinstance(column.this, exp.Star) or is_tree or _of_window(column, scope):
-                continue
-            column.replace(named(scope.resolve(column)))
+            if not is_tree and not _of_window(column, scope):
+                column.replace(named(scope.resolve(column)))
         return holder.this  # type: ignore[no-any-return]
 
     return clauses.each(rewrite)
@@ -252,17 +247,13 @@ def _windows(builder: Builder, node: Node, clauses: _Clauses) -> tuple[Node, _Cl
         for window in one.find_all(exp.Window):
             parts = tuple(map(identity, window.args["partition_by"]))
             found.setdefault(parts, []).append(window)
-    if not found:
-        return node, clauses
     names: dict[Identity, str] = {}
     for windows in found.values():
         functions = []
         for window in windows:
             which = identity(window)
             if which not in names:
-                call = window.this
-                name = called_name(call) if isinstance(call, exp.Func) else ""
-                names[which] = builder.names.fresh(name or "window")
+                names[which] = builder.names.fresh(called_name(window.this) or "window")
                 functions.append((names[which], window.copy()))
         partition = tuple(one.copy() for one in windows[0].args["partition_by"])
         node = Window(node, partition, tuple(functions))

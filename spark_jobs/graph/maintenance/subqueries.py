@@ -82,7 +82,7 @@ def scalars(
             node, value = _exists(builder, node, found, scope)
         else:
             node, value = _in(builder, node, found, scope, condition=condition)
-        found.replace(exp.paren(value, copy=False))
+        found.replace(exp.Paren(this=value))
     return node, holder.this
 
 
@@ -105,13 +105,13 @@ def _conjunct(builder: Builder, node: Node, condition: exp.Expr, scope: Scope) -
     if isinstance(inside, exp.Exists):
         right, conditions, _ = _matching(builder, inside.this, scope, outputs=False)
         return LeftJoin(node, right, all_of(conditions), side)
-    if isinstance(inside, exp.In) and inside.args.get("query"):
+    if inside.args.get("query"):
         return _joined_by_in(builder, node, inside, scope, side)
     node, rewritten = scalars(builder, node, condition, scope, condition=True)
     return push(node, _rewrite(rewritten, scope, node))
 
 
-def _joined_by_in(builder: Builder, node: Node, test: exp.In, scope: Scope, side: Side) -> Node:
+def _joined_by_in(builder: Builder, node: Node, test: exp.Expr, scope: Scope, side: Side) -> Node:
     query = test.args["query"]
     right, conditions, outputs = _matching(builder, query.unnest(), scope, outputs=True)
     if test.this.find(exp.Query):
@@ -126,8 +126,8 @@ def _joined_by_in(builder: Builder, node: Node, test: exp.In, scope: Scope, side
     )
     if side is Side.ANTI:
         # NOT IN keeps a row only if every comparison is false; NULL is not false.
-        unknown = exp.Is(this=exp.paren(equal.copy()), expression=exp.null())
-        equal = exp.paren(exp.or_(equal, unknown, copy=False))
+        unknown = exp.Is(this=exp.paren(equal), expression=exp.null())
+        equal = exp.paren(exp.or_(equal, unknown))
     return LeftJoin(node, right, all_of([*conditions, equal]), side)
 
 
@@ -275,11 +275,10 @@ def _in_or_unknown(
     )
     node = inner(node, Aggregate(right, (), calls), [])
     node, found = _is_in(builder, node, test, scope)
-    left = exp.paren(scope.rewrite(test.this), copy=False)
+    left = exp.Paren(this=scope.rewrite(test.this))
     unknown = exp.or_(
         exp.Is(this=left, expression=exp.null()),
         exp.LT(this=named(filled), expression=named(rows)),
-        copy=False,
     )
     none = exp.EQ(this=named(rows), expression=exp.Literal.number(0))
     value = (
