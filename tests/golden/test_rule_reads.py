@@ -19,7 +19,8 @@ READS = Path(__file__).with_name("rule_reads.txt")
 HEAD = """\
 The rows that a refresh reads if all tables of a view changed, without the changes themselves:
 `x_old` and `x_new` are those of x before and after. `*`: only those with keys of a change.
-`?`: a condition filters them. `|` separates steps.
+`^`: what is made of them is restricted to such keys. `?`: a condition filters them.
+`|` separates steps.
 
 """
 
@@ -32,12 +33,13 @@ def reads() -> str:
         program = derived_program(
             canonical(sql), tables, {}, types=INTS, last=DeleteInsert(), prefix=""
         )
-        steps = [" ".join(_read(one)) for one in _queries(program)]
+        steps = [" ".join(_read(one)) for one in queries_of(program)]
         found.append(f"{name}: {' | '.join(filter(None, steps))}".rstrip(" "))
     return HEAD + "\n".join(found) + "\n"
 
 
-def _queries(program: Program) -> Iterator[exp.Expr]:
+def queries_of(program: Program) -> Iterator[exp.Expr]:
+    """What a program computes in every refresh."""
     for step in program.steps:
         match step:
             case StateRead():
@@ -59,16 +61,16 @@ def _read(query: exp.Expr) -> Iterator[str]:
         if which not in {"old", "new"}:
             # A change, or a step that was computed before.
             continue
-        marks = set()
-        around = table.find_ancestor(exp.Select)
+        keys, filtered = "", ""
+        around = own = table.find_ancestor(exp.Select)
         while around is not None:
             if any(join.this.alias == "__k" for join in around.args.get("joins") or ()):
-                marks.add("*")
+                keys += "*" if around is own.find_ancestor(exp.Select) else "^"
             condition = around.args.get("where")
             if condition and all(one.name != "__sum" for one in condition.find_all(exp.Column)):
-                marks.add("?")
+                filtered = "?"
             around = around.find_ancestor(exp.Select)
-        yield f"{name}_{which}{''.join(sorted(marks))}"
+        yield f"{name}_{which}{keys}{filtered}"
 
 
 def test_every_rule_reads_what_was_reviewed() -> None:

@@ -1057,6 +1057,52 @@ RULES: dict[str, tuple[MaintenanceStrategy, str]] = {
             "ON l.s = r.x"
         ),
     ),
+    "key beside GROUPING SETS of nothing": (
+        KEPT,
+        "SELECT a.x, COUNT(*) AS n FROM silver.a AS a GROUP BY a.x, GROUPING SETS (())",
+    ),
+    "groups without an aggregate": (
+        KEPT,
+        "SELECT a.k + 1 AS next FROM silver.a AS a GROUP BY a.k",
+    ),
+    "pair as a key": (KEPT, "SELECT COUNT(*) AS n FROM silver.a AS a GROUP BY (a.k, a.x)"),
+    "rows behind the first": (
+        KEPT,
+        "SELECT a.k, a.y FROM silver.a AS a ORDER BY a.y NULLS FIRST, a.k NULLS FIRST OFFSET 2",
+    ),
+    "first distinct rows": (
+        KEPT,
+        "SELECT DISTINCT a.k, a.x FROM silver.a AS a ORDER BY a.x NULLS LAST, a.k LIMIT 3",
+    ),
+    "distinct rows in an order that does not matter": (
+        KEPT,
+        "SELECT DISTINCT a.k FROM silver.a AS a ORDER BY a.k + 1",
+    ),
+    "column with the name of the struct of a window": (
+        ROWS,
+        (
+            "SELECT s.session_window AS w FROM (SELECT a.k AS session_window "
+            "FROM silver.a AS a) AS s"
+        ),
+    ),
+    "generator that keeps rows without values": (
+        ROWS,
+        ("SELECT a.x, g.n FROM silver.a AS a LATERAL VIEW OUTER EXPLODE(SEQUENCE(1, a.y)) g AS n"),
+    ),
+    "scalar subquery of a window over its aggregate": (
+        KEPT,
+        (
+            "SELECT a.k, (SELECT SUM(MAX(b.z)) OVER (PARTITION BY COUNT(*) * 0) "
+            "FROM silver.b AS b) AS m FROM silver.a AS a"
+        ),
+    ),
+    "scalar subquery of a generator over its aggregate": (
+        KEPT,
+        (
+            f"{_OF_A} a.x >= (SELECT EXPLODE(SEQUENCE(1, IF(MAX(b.z) > 0, 1, 1))) "
+            "FROM silver.b AS b)"
+        ),
+    ),
     "NOT IN as a condition of IF, over columns named like numbered ones": (
         KEPT,
         (
@@ -1377,6 +1423,44 @@ REFUSED = {
     "column that may be of either of two undeclared tables": (
         "UNRESOLVED_COLUMN",
         "SELECT x FROM silver.d AS d CROSS JOIN silver.e AS e",
+    ),
+    "NOT IN in HAVING": (
+        "UNSUPPORTED_CLAUSE",
+        (
+            "SELECT a.k, COUNT(*) AS n FROM silver.a AS a GROUP BY a.k "
+            "HAVING NOT a.k IN (SELECT b.k FROM silver.b AS b)"
+        ),
+    ),
+    "function with the name of a common table expression": (
+        "UNSUPPORTED_RELATION",
+        "WITH range AS (SELECT a.k AS id FROM silver.a AS a) SELECT r.id FROM RANGE(3) AS r",
+    ),
+    "condition on a column that may be of either of two undeclared tables": (
+        "UNRESOLVED_COLUMN",
+        "SELECT d.y FROM silver.d AS d CROSS JOIN silver.e AS e WHERE x > 1",
+    ),
+    # Spark returns no row for no rows, as for any group of a constant.
+    "GROUP BY ALL of constants": (
+        "UNSUPPORTED_CLAUSE",
+        "SELECT 1 AS one, COUNT(*) AS n FROM silver.a AS a GROUP BY ALL",
+    ),
+    "two ROLLUPs": (
+        "UNSUPPORTED_CLAUSE",
+        "SELECT a.k, COUNT(*) AS n FROM silver.a AS a GROUP BY ROLLUP (a.k), ROLLUP (a.x)",
+    ),
+    "subquery in the condition of a join": (
+        "UNSUPPORTED_SUBQUERY",
+        (
+            f"SELECT a.x, b.z FROM {_JOINED.format('JOIN')} "
+            "AND b.z > (SELECT MIN(c.y) FROM silver.c AS c)"
+        ),
+    ),
+    "join with a generator on FALSE": (
+        "UNSUPPORTED_RELATION",
+        (
+            "SELECT a.x, t.n FROM silver.a AS a "
+            "JOIN LATERAL EXPLODE(SEQUENCE(1, a.y)) AS t(n) ON FALSE"
+        ),
     ),
     "values as a query": ("UNSUPPORTED_CLAUSE", "VALUES (1), (2)"),
     "part of a variant that is one": (

@@ -15,6 +15,8 @@ from spark_jobs.graph.last_step import DeleteInsert
 from spark_jobs.graph.maintenance.algebra import (
     Aggregate,
     Filter,
+    Join,
+    LeftJoin,
     Node,
     Project,
     Scan,
@@ -22,14 +24,16 @@ from spark_jobs.graph.maintenance.algebra import (
     Window,
     children,
 )
-from spark_jobs.graph.maintenance.clauses import next_tied
+from spark_jobs.graph.maintenance.clauses import join_all, next_tied
 from spark_jobs.graph.maintenance.column_types import column_types
 from spark_jobs.graph.maintenance.delta import Step
 from spark_jobs.graph.maintenance.describe import maintenance_of
+from spark_jobs.graph.maintenance.keys import Keys, restricted
 from spark_jobs.graph.maintenance.program import Program, derive
 from spark_jobs.graph.maintenance.query import build
 from spark_jobs.graph.maintenance.reasons import NotIncrementalError, Obstacle
 from spark_jobs.graph.maintenance.relation import When, whole_groups
+from spark_jobs.graph.maintenance.scope import named
 from spark_jobs.graph.maintenance.state_columns import state_columns
 from spark_jobs.graph.maintenance.states import Cutter
 from tests.properties.maintenance import NOON, InDuckDb, canonical
@@ -99,6 +103,15 @@ TYPES = {"silver.a": {"k": "int", "x": "decimal(9,2)", "y": "double"}}
             ),
             "aggregate_state",
         ),
+        (
+            "SELECT a.k IN (SELECT b.k FROM silver.a AS b) AS v FROM silver.a AS a",
+            "aggregate_state",
+        ),
+        # Only the query in parentheses is known to have the column.
+        (
+            "SELECT v FROM silver.d AS d CROSS JOIN (SELECT a.k AS v FROM silver.a AS a) AS s",
+            "row_deltas",
+        ),
         # The type of the mean is that of the values, which is not known here.
         (
             "SELECT AVG(ROUND(a.x, 1)) AS m FROM silver.a AS a GROUP BY a.k",
@@ -133,6 +146,13 @@ TYPES = {"silver.a": {"k": "int", "x": "decimal(9,2)", "y": "double"}}
         ),
         (
             "SELECT a.k, n FROM silver.a AS a, LATERAL EXPLODE(SEQUENCE(1, a.k)) AS t(n)",
+            "row_deltas",
+        ),
+        (
+            (
+                "SELECT a.k, n FROM silver.a AS a "
+                "JOIN LATERAL EXPLODE(SEQUENCE(1, a.k)) AS t(n) ON TRUE"
+            ),
             "row_deltas",
         ),
         # A new row may join two sessions, so that their counts cannot be added to.
@@ -189,6 +209,13 @@ def test_the_rule_follows_from_the_sql(query: str, rule: str) -> None:
             (
                 "SELECT a.k, HLL_SKETCH_ESTIMATE((SELECT HLL_SKETCH_AGG(b.x) FROM silver.a AS b "
                 "WHERE b.k = a.k)) AS n FROM silver.a AS a"
+            ),
+            "UNSUPPORTED_SUBQUERY",
+        ),
+        (
+            (
+                "SELECT a.k, THETA_SKETCH_ESTIMATE((SELECT THETA_SKETCH_AGG(b.x) "
+                "FROM silver.a AS b WHERE b.k = a.k)) AS n FROM silver.a AS a"
             ),
             "UNSUPPORTED_SUBQUERY",
         ),
@@ -451,11 +478,90 @@ def test_a_condition_on_one_table_is_tested_before_the_join() -> None:
     assert all(isinstance(one.child, Scan) for one in held)
 
 
+def filters(query: str) -> list[tuple[str, type[Node]]]:
+    """The conditions from the top down, each with the kind of operator below it."""
+    found = [one for one in operators(query) if isinstance(one, Filter)]
+    return [(to_sql(one.condition), type(one.child)) for one in found]
+
+
+def test_a_condition_on_the_left_side_of_an_outer_join_is_tested_before_it() -> None:
+    query = (
+        "SELECT a.k, b.x FROM silver.a AS a LEFT JOIN silver.b AS b ON a.k = b.k "
+        "WHERE b.x > 1 AND a.k > 5 AND b.y > 2 AND 3 > 4"
+    )
+    assert filters(query) == [
+        ("3 > 4", Filter),
+        ("y > 2", Filter),
+        ("x > 1", LeftJoin),
+        ("k > 5", Scan),
+    ]
+
+
+def test_a_condition_on_no_table_is_one_of_the_join() -> None:
+    query = "SELECT a.k FROM silver.a AS a CROSS JOIN silver.b AS b WHERE 1 > 2 AND a.k = b.k"
+    [join] = [one for one in operators(query) if isinstance(one, Join)]
+    assert [to_sql(one) for one in join.conditions] == ["1 > 2", "k = k__2"]
+    assert filters(query) == []
+
+
+@pytest.mark.parametrize(
+    ("query", "columns"),
+    [
+        ("SELECT a.k FROM silver.a AS a GROUP BY a.k", ["k__2"]),
+        ("SELECT MAX(a.k + 1) AS u FROM silver.a AS a HAVING MAX(a.k + 1) > 2", ["max"]),
+        (
+            "SELECT SIZE(COLLECT_SET(a.k)) + MAX(a.x) AS u FROM silver.a AS a",
+            ["collect_set", "max"],
+        ),
+        ("SELECT 1 AS one FROM silver.a AS a HAVING TRUE", ["rows"]),
+        ("SELECT 1 AS one FROM silver.a AS a GROUP BY a.k + 1, YEAR(a.d)", ["key", "year"]),
+    ],
+)
+def test_a_group_has_its_keys_and_each_aggregate_once(query: str, columns: list[str]) -> None:
+    [group] = [one for one in operators(query) if isinstance(one, Aggregate)]
+    assert list(group.columns) == columns
+
+
+def test_a_window_that_is_written_twice_is_computed_once() -> None:
+    rank = "RANK() OVER (PARTITION BY a.k ORDER BY a.x)"
+    first = "FIRST_VALUE(a.x) IGNORE NULLS OVER (PARTITION BY a.k ORDER BY a.x)"
+    query = f"SELECT {rank} AS u, {first} AS v FROM silver.a AS a QUALIFY {rank} = 1"
+    [window] = [one for one in operators(query) if isinstance(one, Window)]
+    assert [name for name, _ in window.functions] == ["rank", "window"]
+
+
+def test_rows_are_restricted_by_all_keys() -> None:
+    rows = parse("SELECT k, x FROM t")
+    keys = Keys("changed", ((named("k"), "k0"), (parse("x OR y"), "k1")))
+    assert to_sql(restricted(rows, ("k", "x"), keys)) == (
+        "SELECT __t.k, __t.x FROM (SELECT k, x FROM t) AS __t LEFT SEMI JOIN changed AS __k "
+        "ON __t.k IS NOT DISTINCT FROM __k.k0 AND (__t.x OR __t.y) IS NOT DISTINCT FROM __k.k1"
+    )
+    assert restricted(rows, ("k",), Keys("changed", ())) is rows
+    assert restricted(rows, ("k",), None) is rows
+
+
+def test_inputs_are_joined_in_the_order_of_their_conditions() -> None:
+    inputs = [([name], parse(f"SELECT {name} FROM t{name}")) for name in ("a", "b", "c")]
+    found = join_all(inputs, [parse("a = c"), parse("b > a + c")], "w")
+    assert to_sql(found) == (
+        "SELECT a, b, c, w FROM (SELECT a FROM ta) AS t1 "
+        "INNER JOIN (SELECT c FROM tc) AS t2 ON a = c "
+        "INNER JOIN (SELECT b FROM tb) AS t3 ON b > a + c"
+    )
+    assert to_sql(join_all(inputs[:2], [])) == (
+        "SELECT a, b FROM (SELECT a FROM ta) AS t1 CROSS JOIN (SELECT b FROM tb) AS t2"
+    )
+
+
 def test_the_next_join_is_one_that_a_condition_ties() -> None:
     conditions = [parse("a > 1"), parse("a = c"), parse("d = b")]
     assert next_tied([("b",), ("c",)], {"a"}, conditions) == 1
     assert next_tied([("b",), ("c",)], {"d"}, conditions) == 0
     assert next_tied([("b",), ("c",)], {"x"}, conditions) == 0
+    # A condition that reads a third input does not tie the second.
+    three = [parse("a = b + c"), parse("a = d")]
+    assert next_tied([("b",), ("c",), ("d",)], {"a"}, three) == 2
     # A condition on an input alone ties it to nothing.
     assert next_tied([("b",), ("c",)], {"a"}, [parse("b > 1"), parse("a = c")]) == 1
 
@@ -606,6 +712,8 @@ def test_a_sum_is_stored_of_values_whose_negative_has_all_their_digits(
         "NATURAL JOIN silver.b AS b",
         ", LATERAL (SELECT b.x AS v FROM silver.b AS b WHERE b.k = a.k) AS g",
         "LATERAL VIEW EXPLODE(SEQUENCE(1, a.k)) g",
+        "JOIN silver.b AS b(k, x) ON b.k = a.k",
+        "CROSS JOIN (SELECT b.k, b.x FROM silver.b AS b) AS s(k)",
     ],
 )
 def test_what_does_not_write_its_names_or_condition_out_is_refused(more: str) -> None:
@@ -617,8 +725,26 @@ def test_what_does_not_write_its_names_or_condition_out_is_refused(more: str) ->
     ("query", "text"),
     [
         (
+            "SELECT a.k, a.x FROM silver.a AS a GROUP BY a.k",
+            "UNRESOLVED_COLUMN: x is neither grouped by nor aggregated",
+        ),
+        (
             "SELECT b.x FROM silver.a AS a LEFT SEMI JOIN silver.b AS b ON a.k = b.k",
             "UNRESOLVED_COLUMN: the column x is not one of the query or of the one around it",
+        ),
+        (
+            "SELECT a.k, GROUPING(a.x) AS g FROM silver.a AS a GROUP BY ROLLUP (a.k)",
+            "UNSUPPORTED_CLAUSE: grouping of something else than a key has no incremental rule",
+        ),
+        (
+            (
+                "SELECT a.k, (SELECT MAX(b.x + a.k) FROM silver.b AS b WHERE b.k = a.k) AS v "
+                "FROM silver.a AS a"
+            ),
+            (
+                "UNSUPPORTED_SUBQUERY: a scalar subquery that computes with columns from around "
+                "it has no incremental rule"
+            ),
         ),
     ],
 )

@@ -46,6 +46,8 @@ def joined(on: str, *, kind: str = "JOIN", more: str = "") -> str:
             (),
         ),
         (f"SELECT t.id AS a, EXPLODE(t.xs) AS x FROM {T}", ()),
+        (f"SELECT t.id AS a FROM {T} INTERSECT SELECT u.id FROM {U}", ("a",)),
+        (f"SELECT t.id AS a FROM {T} INTERSECT ALL SELECT u.id FROM {U}", ()),
         (f"SELECT {W}.start AS s, COUNT(*) AS n FROM {T} GROUP BY {W}", ("s",)),
         (f"SELECT {W}.end AS e, {W}.start AS s FROM {T} GROUP BY {W}", ("e",)),
         (f"SELECT {W} AS w, MAX(t.x) AS m FROM {T} GROUP BY {W}", ("w",)),
