@@ -15,14 +15,17 @@ import pytest
 
 from spark_jobs.gold.engine.database import Duck, DuckError
 from spark_jobs.graph import maintenance
-from spark_jobs.graph.dialect import parse
+from spark_jobs.graph.dialect import parse, to_sql
 from spark_jobs.graph.duck.errors import NotTranslatedError
 from spark_jobs.graph.duck.queries import translated
+from spark_jobs.graph.last_step import DeleteInsert
+from spark_jobs.graph.maintenance.derived import derived_program
 from tests.golden.test_duck_values import GOLDEN, check_copies, load_edges, values_of
-from tests.golden.test_rule_reads import READS, reads
+from tests.golden.test_rule_reads import READS, queries_of, reads
 from tests.properties import test_rules, test_staged
 from tests.properties.engine import Engine
 from tests.properties.histories import run
+from tests.properties.maintenance import InDuckDb, canonical
 from tests.properties.tables import EXACT_TYPES
 from tests.properties.test_duck import AsRefreshed
 from tests.spark.duck_expressions import BEYOND, FAILING, REFUSED, TIED
@@ -34,6 +37,24 @@ RANDOM, AS_REFRESHED = 24, 24
 def checks() -> dict[str, Check]:
     """The checks by name; each raises an error if it fails."""
     return {**_of_rules(), **_of_duck(), **_of_examples(), **_of_random_cases()}
+
+
+def queries() -> dict[str, str]:
+    """The canonical query of each check that has one."""
+    rules = {f"rule: {name}": sql for name, (_, sql) in test_rules.RULES.items()}
+    refused = {f"refused: {name}": sql for name, (_, sql) in test_rules.REFUSED.items()}
+    return {name: canonical(sql) for name, sql in (rules | refused).items()}
+
+
+def written(query: str) -> str:
+    """The program of a canonical query as SQL, or why there is none."""
+    tables = InDuckDb(frozenset(test_rules.INTS))
+    types = test_rules.INTS
+    try:
+        found = derived_program(query, tables, {}, types=types, last=DeleteInsert(), prefix="")
+    except Exception as error:  # noqa: BLE001 - of a mutant
+        return repr(error)
+    return "\n".join(to_sql(one) for one in queries_of(found))
 
 
 def _of_rules() -> dict[str, Check]:

@@ -275,6 +275,23 @@ def test_unit_tests_that_fail_anyway_detect_no_mutant(
         mutants.require_unit_tests()
 
 
+def test_checks_of_queries_that_a_mutant_changes_come_first() -> None:
+    script("faults")
+    mutants = script("mutants")
+    reached = {
+        "other": {},
+        "same": {"query": "a", "written": "SELECT 1"},
+        "changed": {"query": "b", "written": "SELECT 2"},
+        mutants.READS: {},
+    }
+    changed = {"a": "SELECT 1", "b": "SELECT 3"}
+    found = list(mutants.promising(list(reached), reached, changed.__getitem__))
+    assert found == ["changed", mutants.READS, "other", "same"]
+    changed["b"] = "SELECT 2"
+    found = list(mutants.promising(list(reached), reached, changed.__getitem__))
+    assert found == ["other", mutants.READS, "same", "changed"]
+
+
 def test_every_mutant_that_is_called_equivalent_exists_and_has_a_reason() -> None:
     mutants = script("faults").mutants
     listed = yaml.safe_load((REPOSITORY / "tests/equivalent.yml").read_text(encoding="utf-8"))
