@@ -149,6 +149,12 @@ EXPRESSIONS = (
     "YEAR(at - INTERVAL '3000' YEAR)",
     "at IN ('1970-01-01', '2024-03-31 01:00:00')",
     "w LIKE ''",
+    # It is read as the type of what it is compared with.
+    "'2024-01-01' BETWEEN day AND DATE'2024-12-31'",
+    "-f",
+    "NULLIF(f, 3)",
+    "b = TRUE",
+    "d * 12",
 )
 MOVED = tuple(
     f"{a} {sign} INTERVAL '{count}' {unit}"
@@ -250,6 +256,7 @@ TIED = (
     "SELECT i FROM edges ORDER BY c NULLS LAST LIMIT 3",
     "SELECT ROW_NUMBER() OVER (ORDER BY c) AS n FROM edges",
     "SELECT LAG(i) OVER (ORDER BY c) AS n FROM edges",
+    "SELECT SUM(i) OVER (ORDER BY c ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) AS n FROM edges",
 )
 # Spark raises an error of some value.
 FAILING = (
@@ -345,6 +352,29 @@ REFUSED = (
     "SELECT SUM(i) OVER (ORDER BY i ROWS 1 + 1 PRECEDING) AS v FROM edges",
     "SELECT HOUR(TO_DATE(at)) AS v FROM edges",
     "SELECT DATEDIFF(DAY, at, TIMESTAMP'2024-03-01 01:00:00') AS v FROM edges",
+    "SELECT COUNT(DISTINCT i, c) AS v FROM edges",
+    "SELECT COUNT(*) AS v FROM edges GROUP BY 1",
+    "SELECT i FROM edges ORDER BY 1 LIMIT 1",
+    "SELECT i FROM edges ORDER BY f LIMIT 1",
+    "SELECT LUHN_CHECK(c) OVER () AS v FROM edges",
+    "SELECT EXTRACT(SECOND FROM at) AS v FROM edges",
+    "SELECT SUBSTRING(w, -2, 1) AS v FROM edges",
+    "SELECT SUBSTRING(w, 0, 2) AS v FROM edges",
+    "SELECT day + INTERVAL '1' HOUR AS v FROM edges",
+    "SELECT day + INTERVAL (1) DAY AS v FROM edges",
+    "SELECT day * INTERVAL '1' DAY AS v FROM edges",
+    # More digits behind the point than a decimal has.
+    "SELECT CAST(0.01 AS DECIMAL(38,38)) * 0.1 AS v FROM edges",
+    "SELECT 1E3 AS v FROM edges",
+    "SELECT -'3' AS v FROM edges",
+    "SELECT 1 + c AS v FROM edges",
+    "SELECT f / d AS v FROM edges",
+    "SELECT w LIKE c AS v FROM edges",
+    "SELECT CAST('2024-01-01' AS INT) AS v FROM edges",
+    "SELECT CAST(i AS DECIMAL) AS v FROM edges",
+    "SELECT b IS (b) AS v FROM edges",
+    # No sequence, although its first argument is called so.
+    "SELECT EXPLODE(COALESCE('sequence', 1, i)) AS v FROM edges",
 )
 # What only Spark can compute of these values.
 BEYOND = (

@@ -75,10 +75,8 @@ def _part(unit: str, value: Typed) -> Typed:
     )
     if unit not in _PARTS or value.kind not in kinds:
         raise NotTranslatedError(f"the {unit} of {value.kind}")
-    # Of a moment with a zone, the year counts from 1 before Christ as well.
-    zoned = unit == "YEAR" and value.kind == TIMESTAMP
-    inner = f"CAST({value.sql} AS TIMESTAMP)" if zoned else value.sql
-    return Typed(f"CAST({unit.lower()}({inner}) AS INTEGER)", INT)
+    # The year of a moment with a zone would count from 1 before Christ as well.
+    return Typed(f"CAST({unit.lower()}(CAST({value.sql} AS TIMESTAMP)) AS INTEGER)", INT)
 
 
 def _named_part(unit: str) -> Rule:
@@ -97,10 +95,8 @@ def _extract(node: exp.Expr, typed: Translate) -> Typed:
 
 
 def _truncated(node: exp.Expr, typed: Translate) -> Typed:
-    unit = node.args["unit"]
-    name = unit.name.upper() if isinstance(unit, exp.Literal | exp.Var) else ""
-    value = typed(node.this)
-    if name not in _TRUNCATED or value.kind != TIMESTAMP or node.args.get("zone"):
+    name, value = node.args["unit"].name.upper(), typed(node.this)
+    if name not in _TRUNCATED or value.kind != TIMESTAMP:
         raise NotTranslatedError(to_sql(node))
     return Typed(f"date_trunc('{name.lower()}', {value.sql})", TIMESTAMP)
 

@@ -62,7 +62,7 @@ _OPERATORS: Mapping[type[exp.Expr], frozenset[str]] = {
     # Flags for other dialects' division.
     exp.Div: frozenset({"this", "expression", "typed", "safe"}),
     exp.Literal: frozenset({"this", "is_string"}),
-    exp.Is: frozenset({"this", "expression", "negate"}),
+    exp.Is: _TWO,
     exp.Like: frozenset({"this", "expression", "negate"}),
     exp.In: _SEVERAL,
     exp.Between: frozenset({"this", "low", "high"}),

@@ -214,17 +214,14 @@ class Expressions:
 
     def _is(self, node: exp.Is) -> Typed:
         value = self.typed(node.this)
-        word = "IS NOT" if node.args.get("negate") else "IS"
         if isinstance(node.expression, exp.Null):
-            return Typed(f"({value.sql} {word} NULL)", BOOLEAN)
+            return Typed(f"({value.sql} IS NULL)", BOOLEAN)
         if isinstance(node.expression, exp.Boolean) and value.kind == BOOLEAN:
             constant = "TRUE" if node.expression.this else "FALSE"
-            return Typed(f"({value.sql} {word} {constant})", BOOLEAN)
+            return Typed(f"({value.sql} IS {constant})", BOOLEAN)
         raise NotTranslatedError(to_sql(node))
 
     def _in(self, node: exp.In) -> Typed:
-        if not node.expressions:
-            raise NotTranslatedError("IN over a query")
         value, *others = in_common([self.typed(one) for one in (node.this, *node.expressions)])
         return Typed(f"({value.sql} IN ({', '.join(one.sql for one in others)}))", BOOLEAN)
 

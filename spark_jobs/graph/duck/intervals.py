@@ -33,7 +33,7 @@ def length(node: exp.Interval) -> tuple[int, str]:
     text = node.this.name if isinstance(node.this, exp.Literal) else ""
     found = re.fullmatch(r"\s*(-?\d+)\s*", text)
     name = unit.name.upper().removesuffix("S") if isinstance(unit, exp.Var) else ""
-    if found is None or name not in _OF_MOMENTS:
+    if found is None:
         raise NotTranslatedError(to_sql(node))
     return int(found[1]), name
 

@@ -62,7 +62,7 @@ class Kind:
     @property
     def is_compared(self) -> bool:
         """Whether both engines agree on equality; doubles have two zeros."""
-        return self.name == NULL.name or agreement(str(self)).compared
+        return agreement(str(self)).compared
 
     def __str__(self) -> str:
         return f"decimal({self.precision},{self.scale})" if self.is_decimal else self.name
@@ -90,8 +90,10 @@ TIMESTAMP_NTZ = Kind("timestamp_ntz")
 def has_exact_negative(kind: Kind) -> bool:
     """Whether Spark negates all values of an exact type exactly: it rounds to 34 digits.
 
-    >>> has_exact_negative(INT), has_exact_negative(Kind("decimal", 38, 2))
+    >>> has_exact_negative(INT), has_exact_negative(STRING)
     (True, False)
+    >>> [has_exact_negative(Kind("decimal", digits, 2)) for digits in (34, 35)]
+    [True, False]
     """
     return kind.is_integer or (kind.is_decimal and kind.precision <= _MOST_NEGATED)
 

@@ -151,7 +151,7 @@ def in_common(values: list[Typed]) -> list[Typed]:
     moments = kinds & {DATE, TIMESTAMP}
     if len(moments) == 1:
         kind = moments.pop()
-        values = [converted(v, kind) if v.kind == STRING else v for v in values]
+        values = [converted(one, kind) for one in values]
     kind = common_kind(one.kind for one in values)
     return [converted(one, kind) for one in values]
 
@@ -166,9 +166,7 @@ def raw(value: Typed) -> str:
 
 
 def pointed(whole: str, kind: Kind) -> str:
-    """A 128-bit unscaled value as a decimal."""
-    if kind.scale == 0:
-        return f"CAST({whole} AS {kind.in_duckdb})"
+    """A 128-bit unscaled value as a decimal with digits behind the point."""
     unit = f"CAST('0.{'0' * (kind.scale - 1)}1' AS DECIMAL({kind.scale},{kind.scale}))"
     return f"CAST(CAST({whole} AS DECIMAL(38,0)) * {unit} AS {kind.in_duckdb})"
 

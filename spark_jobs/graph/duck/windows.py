@@ -84,7 +84,7 @@ def sort_direction(node: exp.Ordered) -> str:
 
 
 def _partition(node: exp.Window, typed: Translate) -> str:
-    values = [typed(one) for one in node.args.get("partition_by") or ()]
+    values = [typed(one) for one in node.args["partition_by"]]
     if not all(one.kind.is_compared for one in values):
         raise NotTranslatedError(to_sql(node))
     return f"PARTITION BY {', '.join(one.sql for one in values)}" if values else ""

@@ -21,6 +21,7 @@ from spark_jobs.graph.duck.typed import number
         ("007.", "decimal(1,0)"),
         ("-12.50", "decimal(4,2)"),
         ("0.0", "decimal(1,1)"),
+        (f".{'1' * 38}", "decimal(38,38)"),
     ],
 )
 def test_a_number_has_the_type_of_its_digits(text: str, kind: str) -> None:

@@ -13,8 +13,9 @@ from deltalake import write_deltalake
 from spark_jobs.gold.engine.database import Duck
 from spark_jobs.graph.dialect import parse
 from spark_jobs.graph.duck.errors import NotTranslatedError
-from spark_jobs.graph.duck.kinds import DATE, INT
+from spark_jobs.graph.duck.kinds import BIGINT, DATE, INT
 from spark_jobs.graph.duck.queries import translated
+from spark_jobs.graph.duck.remembered import remembered_translation
 from spark_jobs.graph.duck.views import whole_view
 from spark_jobs.graph.maintenance.subqueries import SEVERAL_ROWS
 from spark_jobs.graph.manifest import Column, GoldEntry, RefreshPolicy
@@ -73,6 +74,39 @@ def test_a_column_of_a_type_that_only_spark_reads_is_left_to_spark() -> None:
     view = entry("SELECT t.i AS i, t.m AS m FROM bronze.t AS t", reads_clock=False)
     with pytest.raises(NotTranslatedError, match="the type of m"):
         whole_view(view, {"bronze.t": "rows"}, {"rows": {"i": INT, "m": None}}, NOON)
+
+
+@pytest.mark.parametrize(
+    ("query", "reason"),
+    [
+        ("SELECT UPPER(rows.i) AS i FROM rows", "UPPER: UPPER(rows.i)"),
+        ("SELECT i FROM rows TABLESAMPLE (1 ROWS)", "sample of table"),
+        ("SELECT i FROM rows WHERE i LIKE 'a' ESCAPE '/'", "ESCAPE: i LIKE 'a' ESCAPE '/'"),
+        ("SELECT COUNT_IF(DISTINCT i > 1) AS n FROM rows", "COUNT_IF(DISTINCT i > 1) of boolean"),
+    ],
+)
+def test_the_reason_for_spark_is_said(query: str, reason: str) -> None:
+    with pytest.raises(NotTranslatedError) as caught:
+        translated(parse(query), KNOWN)
+    assert caught.value.what == reason
+
+
+@pytest.mark.parametrize("types", [{"n": "int"}, {"i": "array<int>"}])
+def test_a_published_column_is_computed_and_of_a_type_that_duckdb_has(
+    types: dict[str, str],
+) -> None:
+    found = translated(parse("SELECT i FROM rows"), KNOWN)
+    with pytest.raises(NotTranslatedError, match="the published column"):
+        found.typed_as(types)
+
+
+def test_a_step_is_translated_once_for_the_same_columns() -> None:
+    query = parse("SELECT i FROM rows")
+    found = remembered_translation(query, KNOWN)
+    assert remembered_translation(query, KNOWN) is found
+    wider = remembered_translation(query, {"rows": {"i": BIGINT}})
+    assert wider.columns == {"i": BIGINT}
+    assert remembered_translation(query.copy(), KNOWN) == found
 
 
 def test_a_view_without_a_clock_is_translated_once() -> None:
