@@ -1506,6 +1506,10 @@ REFUSED = {
             "WHERE s.today > DATE '2026-01-01'"
         ),
     ),
+    "clock among values": (
+        "CLOCK_OUTSIDE_WHERE",
+        "SELECT a.k FROM silver.a AS a CROSS JOIN (VALUES (CURRENT_DATE())) AS v(today)",
+    ),
 }
 
 

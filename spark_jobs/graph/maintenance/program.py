@@ -12,6 +12,7 @@ from spark_jobs.graph.functions import reads_clock
 from spark_jobs.graph.last_step import RowStep
 from spark_jobs.graph.maintenance.algebra import (
     Aggregate,
+    Constant,
     Filter,
     Node,
     Project,
@@ -105,7 +106,8 @@ def check_clock(node: Node) -> None:
     Raises:
         NotIncrementalError: an expression other than a filter reads the clock.
     """
-    for one in () if isinstance(node, Filter) else expressions(node):
+    parts = [node.query] if isinstance(node, Constant) else expressions(node)
+    for one in () if isinstance(node, Filter) else parts:
         if reads_clock(one):
             text = "the clock is read outside of WHERE and HAVING"
             raise NotIncrementalError(Obstacle.CLOCK_OUTSIDE_WHERE, text, one)
