@@ -254,6 +254,8 @@ def conjuncts(condition: exp.Expr | None) -> list[exp.Expr]:
     ['a = b', 'c OR d']
     >>> [to_sql(one) for one in conjuncts(parse("(a = b AND c) OR (a = b AND d AND e)"))]
     ['a = b', '(c) OR (d AND e)']
+    >>> [to_sql(one) for one in conjuncts(parse("(a = b) OR (a = b AND c)"))]
+    ['a = b']
     """
     if condition is None:
         return []
@@ -291,8 +293,10 @@ def implied(condition: exp.Expr, columns: Set[str]) -> exp.Expr | None:
     >>> both = parse("(a = 1 AND b = 2 AND c) OR (a = 3 AND d)")
     >>> to_sql(implied(both, {"a", "b"}))
     '(a = 1 AND b = 2) OR a = 3'
-    >>> implied(both, {"b"}), implied(parse("a = 1"), {"b"})
-    (None, None)
+    >>> to_sql(implied(parse("a = 1"), {"a"}))
+    'a = 1'
+    >>> implied(both, {"b"}), [implied(parse(one), {"b"}) for one in ("1 = 1", "NOT (a AND b)")]
+    (None, [None, None])
     """
     reads = used(condition)
     if reads <= columns:
@@ -311,7 +315,13 @@ def implied(condition: exp.Expr, columns: Set[str]) -> exp.Expr | None:
 
 
 def equality(condition: exp.Expr) -> tuple[str, str] | None:
-    """The two columns of a condition ``a = b``, or None."""
+    """The two columns of a condition ``a = b``, or None.
+
+    >>> from spark_jobs.graph.dialect import parse
+    >>> others = ("a < b", "CAST(a AS INT) = b", "a = CAST(b AS INT)")
+    >>> equality(parse("a = b")), [equality(parse(one)) for one in others]
+    (('a', 'b'), [None, None, None])
+    """
     if not isinstance(condition, exp.EQ):
         return None
     left, right = condition.this, condition.expression

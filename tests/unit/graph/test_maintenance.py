@@ -25,7 +25,13 @@ from spark_jobs.graph.maintenance.algebra import (
     children,
 )
 from spark_jobs.graph.maintenance.clauses import join_all, next_tied
-from spark_jobs.graph.maintenance.column_types import column_types
+from spark_jobs.graph.maintenance.column_types import (
+    EXACT,
+    column_types,
+    expression_types,
+    is_exact,
+    of_one_type,
+)
 from spark_jobs.graph.maintenance.delta import Step
 from spark_jobs.graph.maintenance.describe import maintenance_of
 from spark_jobs.graph.maintenance.keys import Keys, restricted
@@ -778,3 +784,94 @@ def test_a_field_of_a_column_called_window_is_not_of_the_window() -> None:
     _, error = maintenance_of(query, types=types)
     assert error is not None
     assert error.obstacle is Obstacle.UNRESOLVED_COLUMN
+
+
+KINDS = {
+    "i": "int",
+    "d": "decimal(9,2)",
+    "f": "double",
+    "s": "string",
+    "day": "date",
+    # Of a number of digits that only Spark knows.
+    "x": EXACT,
+}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("i", "d", "x", "7", "0.5", "NULL", "-(d)", "(i)", "CAST(f AS INT)", "LENGTH(s)"),
+        *("i + d * 2", "i % 3 - x", "IF(f > 1, i, d)", "IF(f > 1, i)", "COALESCE(i, d, 0)"),
+        *("CASE WHEN f > 1 THEN i WHEN f > 0 THEN 1 ELSE d END", "CASE WHEN f > 1 THEN i END"),
+        # A quotient is exact if one of its sides is a decimal.
+        *("d / i", "i / d", "i / 1.5", "-d / 3", "(d) / 3", "(d + i) / 3", "3 / (i - d)"),
+        "i / CAST(f AS DECIMAL(9,2))",
+    ],
+)
+def test_the_sum_of_exact_values_depends_on_no_order(text: str) -> None:
+    assert is_exact(parse(text), KINDS)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("f", "s", "unknown", "'7'", "1e3", "2E3", "CAST(i AS DOUBLE)", "SQRT(i)", "s || i"),
+        *("f + i", "i * f", "IF(f > 1, i, f)", "IF(f > 1, f, i)", "COALESCE(i, f)"),
+        *("CASE WHEN f > 1 THEN i ELSE f END", "CASE WHEN f > 1 THEN f ELSE 0 END"),
+        *("i / 3", "x / 3", "CAST(i AS INT) / 3", "d / f", "f / d"),
+        # It may be one of integers.
+        "i / COALESCE(d, 1)",
+    ],
+)
+def test_that_of_other_values_does(text: str) -> None:
+    assert not is_exact(parse(text), KINDS)
+
+
+@pytest.mark.parametrize("text", ["i = s", "s = i", "s = day", "d = f"])
+def test_an_equality_of_other_types_restricts_no_keys(text: str) -> None:
+    left, right = text.split(" = ")
+    assert to_sql(of_one_type(parse(text), KINDS)) == f"{left} = ({right})"
+    both = to_sql(of_one_type(parse(f"i = d OR NOT {text}"), KINDS))
+    assert both == f"i = d OR NOT {left} = ({right})"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["i = i", "i = d", "x = i", "s = s", "i = unknown", "unknown = s", "i < s", "i = s || 1"],
+)
+def test_an_equality_of_one_type_or_of_an_unknown_one_does(text: str) -> None:
+    assert to_sql(of_one_type(parse(text), KINDS)) == text
+
+
+def test_types_follow_from_those_of_the_columns() -> None:
+    texts = ("i", "d > x", "unknown", "x", "s")
+    found = expression_types([parse(one) for one in texts], KINDS)
+    assert found == ["int", "boolean", "", "", "string"]
+
+
+def test_columns_of_an_operator_have_the_types_of_their_tables() -> None:
+    types = {"silver.a": {"k": "int", "x": "decimal(9,2)"}, "silver.b": {"k": "string"}}
+    generated = "silver.a AS a LATERAL VIEW EXPLODE(ARRAY(1)) g AS n"
+    counted = "COUNT(*) OVER (PARTITION BY a.k) AS n"
+    for query, kinds in (
+        ("SELECT a.k, a.x FROM silver.a AS a", ["int", "decimal(9,2)"]),
+        ("SELECT a.k, a.y FROM silver.a AS a WHERE a.k > 1", ["int", ""]),
+        (f"SELECT a.k, g.n FROM {generated}", ["int", ""]),
+        (f"SELECT a.k, {counted} FROM silver.a AS a", ["int", "bigint"]),
+        (
+            "SELECT a.k, b.k AS b FROM silver.a AS a JOIN silver.b AS b ON a.k > b.k",
+            ["int", "string"],
+        ),
+        (
+            "SELECT a.k, b.k AS b FROM silver.a AS a LEFT JOIN silver.b AS b ON a.k > b.k",
+            ["int", "string"],
+        ),
+        ("SELECT a.x, COUNT(*) AS n FROM silver.a AS a GROUP BY a.x", ["decimal(9,2)", "bigint"]),
+        ("SELECT a.x + NULL AS y FROM silver.a AS a ORDER BY 1 LIMIT 3", [EXACT]),
+        ("SELECT a.k FROM silver.a AS a UNION ALL SELECT c.k FROM silver.a AS c", ["int"]),
+        ("SELECT a.k FROM silver.a AS a UNION ALL SELECT b.k FROM silver.b AS b", [""]),
+        ("SELECT v.k FROM VALUES (1) AS v(k)", [""]),
+    ):
+        root, outputs = build(query)
+        found = column_types(root, types)
+        assert [found.get(name, "") for _, name in outputs] == kinds, query
