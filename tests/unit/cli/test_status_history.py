@@ -67,4 +67,4 @@ def test_a_table_of_another_layer_resembles_no_view(tmp_path: Path) -> None:
     error = CliRunner().invoke(app, words).exception
     assert isinstance(error, ViewUnknownError)
     assert "active_orders" not in (error.hint or "")
-    assert "`tidemark status` without a name" in (error.hint or "")
+    assert "`tidemark status` shows the streams" in (error.hint or "")
