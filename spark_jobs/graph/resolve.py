@@ -28,6 +28,7 @@ from spark_jobs.graph.errors import (
 from spark_jobs.graph.functions import GENERATORS, called_name
 from spark_jobs.graph.inference import common_type
 from spark_jobs.graph.joined_columns import contains, correct_joined_columns, note_joins_by_name
+from spark_jobs.graph.named_windows import with_windows_in_place
 from spark_jobs.graph.parsing import SqlText
 from spark_jobs.graph.place_checks import (
     position_of_star,
@@ -121,7 +122,8 @@ def resolve(tree: exp.Query, schemas: Schemas, source: SqlText, subject: str) ->
 
 def _prepared(tree: exp.Query) -> exp.Query:
     """A copy for ``qualify``, which keeps the names of fields as written: Spark's JSON has them."""
-    copy = note_joins_by_name(with_bare_positions(with_renaming_apart(tree.copy())))
+    copy = with_windows_in_place(tree.copy())
+    note_joins_by_name(with_bare_positions(with_renaming_apart(copy)))
     _drop_layers(copy)
     with_named_fields(copy)
     for select in copy.find_all(exp.Select):

@@ -76,8 +76,6 @@ def _complete_windows(scope: Scope, select: exp.Select) -> None:
 def _by_place(window: exp.Window) -> bool:
     """Whether a window function depends on the order of tied rows, and no frame on the columns."""
     call, frame = window.this, window.args.get("spec")
-    if window.args.get("alias"):
-        return False
     if isinstance(call, exp.IgnoreNulls | exp.RespectNulls):
         call, ignores = call.this, isinstance(call, exp.IgnoreNulls)
     else:

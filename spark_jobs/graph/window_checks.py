@@ -72,10 +72,11 @@ def _is_relation(node: exp.Subquery) -> bool:
 def _over(window: exp.Window, call: exp.Func, name: str) -> tuple[str, str] | None:
     """What is wrong with a function's OVER, and what to do."""
     named = window.args.get("alias")
-    if named is not None and not _definition(window, named):
+    if named is not None:
+        # The others have their definition in place.
         return (
             f"names a window {named.name!r}",
-            f"Define it: WINDOW {named.name} AS (…), or write OVER (…).",
+            f"Define it once: WINDOW {named.name} AS (…), or write OVER (…).",
         )
     if spark_functions().get(name) == "scalar" and not is_aggregate(call):
         return "cannot have OVER", "OVER goes with aggregates and with functions such as RANK."
@@ -84,12 +85,6 @@ def _over(window: exp.Window, call: exp.Func, name: str) -> tuple[str, str] | No
             "counts each value once, which no window does",
             "Number the values by DENSE_RANK() OVER (… ORDER BY value) and take the MAX of that.",
         )
-    if name in _ORDERED and named is None and not window.args.get("order"):
+    if name in _ORDERED and not window.args.get("order"):
         return "needs an order of the rows", "Write ORDER BY in its OVER (…)."
     return frame_problem(window, name in _ORDERED)
-
-
-def _definition(window: exp.Window, name: exp.Expr) -> bool:
-    select = window.parent_select
-    known = select.args.get("windows") or () if isinstance(select, exp.Select) else ()
-    return any(one.this.name.lower() == name.name.lower() for one in known)

@@ -647,6 +647,13 @@ RULES: dict[str, tuple[MaintenanceStrategy, str]] = {
         GROUPS,
         "SELECT a.k, a.y, RANK() OVER (PARTITION BY a.k ORDER BY a.y) AS place FROM silver.a AS a",
     ),
+    "window that is defined in a clause of its own": (
+        GROUPS,
+        (
+            "SELECT a.k, RANK() OVER w AS place, SUM(a.x) OVER w AS total FROM silver.a AS a "
+            "WINDOW w AS (PARTITION BY a.k ORDER BY a.y)"
+        ),
+    ),
     "running window": (
         GROUPS,
         (
@@ -1401,13 +1408,6 @@ REFUSED = {
     "VALUES as a scalar subquery": (
         "UNSUPPORTED_SUBQUERY",
         "SELECT a.x, (VALUES (1)) AS one FROM silver.a AS a",
-    ),
-    "window that is defined in a clause of its own": (
-        "UNSUPPORTED_CLAUSE",
-        (
-            "SELECT a.k, RANK() OVER w AS place FROM silver.a AS a "
-            "WINDOW w AS (PARTITION BY a.k ORDER BY a.y)"
-        ),
     ),
     "first distinct values in the order of an expression": (
         "UNSUPPORTED_CLAUSE",

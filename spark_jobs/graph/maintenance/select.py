@@ -115,9 +115,6 @@ def _check_clauses(select: exp.Select) -> None:
         raise _unsupported(select, "GROUP BY ALL without a column to group by")
     if group is not None and any(_is_nothing(one) for one in group.expressions):
         raise _unsupported(select, "GROUP BY ()")
-    for window in select.find_all(exp.Window):
-        if window.args.get("alias"):
-            raise _unsupported(window, "a window that is defined elsewhere")
 
 
 def _is_nothing(key: exp.Expr) -> bool:

@@ -240,6 +240,10 @@ TAKEN |= {
         f"SELECT o.day, ROW_NUMBER() OVER w AS r {_ORDERS} QUALIFY r = 1 "
         "WINDOW w AS (PARTITION BY o.day ORDER BY o.order_id)"
     ),
+    "a window that is another one, and one that nothing uses": (
+        f"SELECT o.day, RANK() OVER v AS r {_ORDERS} WINDOW v AS w, w AS (ORDER BY o.day), "
+        "x AS (ORDER BY o.nothing)"
+    ),
     "QUALIFY by an output with the name of a column": (
         f"SELECT -o.amount AS amount, ROW_NUMBER() OVER (ORDER BY o.order_id) AS r {_ORDERS} "
         "QUALIFY r < 3 AND amount < 1"

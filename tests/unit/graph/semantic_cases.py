@@ -487,6 +487,21 @@ _REFUSED_EXPRESSIONS = {
         "1:8",
     ),
     "window of no definition": ("SUM(o.amount) OVER w", "WINDOW", "1:8"),
+    "named window without the order": (
+        "NTILE(2) OVER w AS n FROM silver.orders AS o WINDOW w AS (PARTITION BY o.day) --",
+        "WINDOW",
+        "1:8",
+    ),
+    "window of two definitions": (
+        "RANK() OVER w AS r FROM silver.orders AS o WINDOW w AS (ORDER BY o.day), w AS () --",
+        "WINDOW",
+        "1:8",
+    ),
+    "output in a named window": (
+        "-o.amount AS low, MAX(1) OVER w AS r FROM silver.orders AS o WINDOW w AS (ORDER BY low)--",
+        "MISPLACED_ALIAS",
+        "1:91",
+    ),
     "scalar over a window": ("UPPER(o.customer) OVER (PARTITION BY o.day)", "WINDOW", "1:8"),
     "date plus a bigint": ("o.day + o.order_id", "INCOMPARABLE_TYPES", "1:8"),
     "date plus a decimal": ("o.day + o.amount", "INCOMPARABLE_TYPES", "1:8"),
