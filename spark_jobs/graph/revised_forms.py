@@ -57,6 +57,8 @@ def _forms_refreshed_in_full(node: exp.Expr) -> Iterator[str]:
         yield "row of a frame by value"
     if called_name(node) in FULL_OVER_NO_ROWS and node.find_ancestor(exp.Subquery):
         yield "value over no rows"
+    if isinstance(node, exp.Not) and _is_in_floats(node.this.unnest()):
+        yield "not in of two zeros"
 
 
 def _forms_with_a_rule(node: exp.Expr) -> Iterator[str]:
@@ -94,6 +96,14 @@ def _is_in_conditions(query: exp.Expr | None) -> bool:
     values = found.selects if isinstance(found, exp.Query) else []
     conditions = (exp.Connector, exp.Predicate, exp.Not)
     return any(isinstance(one.unalias(), conditions) for one in values)
+
+
+def _is_in_floats(node: exp.Expr) -> bool:
+    """Whether IN compares one value with those of a query, and one of them may be -0.0."""
+    query = node.args.get("query") if isinstance(node, exp.In) else None
+    found = query.unnest() if query else None
+    values = [node.this, *found.selects] if isinstance(found, exp.Query) else []
+    return any(one.is_type(exp.DType.FLOAT, exp.DType.DOUBLE) for one in values)
 
 
 def _kind(node: exp.Expr) -> exp.DataType:

@@ -34,6 +34,7 @@ from spark_jobs.graph.maintenance.scope import named
 from spark_jobs.graph.maintenance.states import EAGER, Cutter, is_state
 from spark_jobs.graph.maintenance.ties import undecided_order
 from spark_jobs.graph.maintenance.unique import Uniqueness
+from spark_jobs.graph.maintenance.zeros import check_zeros
 from spark_jobs.graph.manifest import Maintenance, MaintenanceStrategy, OperatorRule
 
 # What follows from ties, without and with tie breakers.
@@ -60,6 +61,7 @@ def maintenance_of(
         whole, outputs = build(query, keys=keys)
         check_clock(whole)
         _check_types(whole, types)
+        check_zeros(whole, types)
         key = _key(unique.columns(whole), outputs)
         _check_computed(whole, types, keyed=bool(key))
         root = cutter.cut(whole)

@@ -246,6 +246,30 @@ def test_a_column_without_equality_is_an_obstacle(kind: str) -> None:
     assert maintenance_of(query, types={"silver.a": {"k": "int", "t": "string"}})[1] is None
 
 
+_NOT_IN = "SELECT a.k FROM silver.a AS a WHERE {} NOT IN (SELECT {} FROM silver.a AS b{})"
+
+
+@pytest.mark.parametrize(
+    ("value", "other", "more", "followed"),
+    [
+        ("a.y", "b.y", "", False),
+        ("a.k", "CAST(b.y AS FLOAT)", "", False),
+        ("a.k / 2", "b.k", "", False),
+        ("a.k", "b.x", "", True),
+        # These are joined like all other equalities.
+        ("(a.k, a.y)", "b.k, b.y", "", True),
+        ("a.y", "b.y", " WHERE b.k = a.k", True),
+    ],
+)
+def test_not_in_of_values_with_two_zeros_is_an_obstacle(
+    value: str, other: str, more: str, followed: bool
+) -> None:
+    query = _NOT_IN.format(value, other, more)
+    found, error = maintenance_of(query, types=TYPES)
+    assert (error is None) is followed
+    assert followed or found.obstacle == Obstacle.UNSUPPORTED_SUBQUERY
+
+
 def test_changed_groups_are_read_alone() -> None:
     tree = build(
         canonical(

@@ -60,6 +60,11 @@ SCHEMAS = {TableName.parse("silver.t"): COLUMNS}
         ("t.k AS v FROM silver.t AS t WHERE t.k IN (SELECT u.k + 1 FROM silver.t AS u)", ()),
         ("t.k AS v FROM silver.t AS t WHERE t.k IN (1, 2)", ()),
         (
+            "t.k AS v FROM silver.t AS t WHERE t.k NOT IN (SELECT u.k / 2 AS h FROM silver.t AS u)",
+            ("not in of two zeros",),
+        ),
+        ("t.k AS v FROM silver.t AS t WHERE 1D IN (SELECT u.k / 2 AS h FROM silver.t AS u)", ()),
+        (
             (
                 "(SELECT BITMAP_COUNT(BITMAP_OR_AGG(u.bits)) FROM silver.t AS u WHERE u.k = t.k) "
                 "AS v FROM silver.t AS t"
