@@ -56,6 +56,17 @@ class MisplacedAliasError(SubjectError):
     hint = "Repeat its expression there, or compute {name} in a subquery."
 
 
+class CorrelatedColumnError(SubjectError):
+    """A column of a query around a subquery, where Spark takes none."""
+
+    condition = "CORRELATED_COLUMN"
+    column: str
+    clause: str
+    _: KW_ONLY
+    hint: str
+    primary = '{subject}: "{column}" is a column of a query around, which {clause} cannot use'
+
+
 class SetArityError(SubjectError):
     """The queries of a UNION, INTERSECT or EXCEPT have different numbers of columns."""
 

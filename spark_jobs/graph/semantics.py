@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from sqlglot import exp
 
 from spark_jobs.errors import LakehouseError
+from spark_jobs.graph.correlation_checks import check_correlation
 from spark_jobs.graph.field_checks import check_fields
 from spark_jobs.graph.functions import is_aggregate, is_group_aggregate, window_of
 from spark_jobs.graph.group_checks import ungrouped_columns, ungrouped_marks
@@ -41,6 +42,7 @@ def check_semantics(tree: exp.Query, source: SqlText, subject: str) -> Iterator[
         yield from misplaced
         if not misplaced:
             yield from _ungrouped(select, source, subject)
+    yield from check_correlation(tree, source, subject)
     yield from _stars(tree, source, subject)
     yield from check_types(tree, source, subject)
     yield from check_order(tree, source, subject)

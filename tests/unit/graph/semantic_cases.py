@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from spark_jobs.names import Layer, TableName
-from tests.unit.graph import clause_cases, grouping_cases
+from tests.unit.graph import clause_cases, correlation_cases, grouping_cases
 
 COLUMNS = {
     "orders": {
@@ -677,5 +677,5 @@ REFUSED |= {
     for name, (expression, condition, place) in _REFUSED_EXPRESSIONS.items()
 }
 TAKEN |= {name: _selected(expression) for name, expression in _TAKEN_EXPRESSIONS.items()}
-REFUSED |= clause_cases.REFUSED | grouping_cases.REFUSED
-TAKEN |= clause_cases.TAKEN | grouping_cases.TAKEN
+REFUSED |= clause_cases.REFUSED | grouping_cases.REFUSED | correlation_cases.REFUSED
+TAKEN |= clause_cases.TAKEN | grouping_cases.TAKEN | correlation_cases.TAKEN
