@@ -6,6 +6,7 @@ Uses DataFrames and SQL only, so that it works over Spark Connect.
 from __future__ import annotations
 
 import json
+import re
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from spark_jobs.graph.last_step import RowStep
 from spark_jobs.storage.columns import ColumnSpec, quoted
 from spark_jobs.storage.delta import FLAG, Txn
+from spark_jobs.storage.errors import TableMovedError
 from spark_jobs.storage.merge_sql import merge_sql
 from spark_jobs.storage.rows import Merge
 
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 
 _WRITE = "spark.databricks.delta.write"
 _METADATA = "spark.databricks.delta.commitInfo.userMetadata"
+# Delta's conditions for a commit that another one came before.
+_CONFLICT = re.compile(r"\[DELTA_(?:CONCURRENT_[A-Z_]+|METADATA_CHANGED|PROTOCOL_CHANGED)\b[^\n]*")
 
 
 def read(spark: SparkSession, location: str, version: int | None = None) -> DataFrame:
@@ -35,7 +39,8 @@ def read(spark: SparkSession, location: str, version: int | None = None) -> Data
 def add_columns(spark: SparkSession, location: str, columns: Sequence[ColumnSpec]) -> None:
     """Add columns to a table in one commit; existing rows have NULL there."""
     added = ", ".join(f"{quoted(one.name)} {one.type}" for one in columns)
-    spark.sql(f"ALTER TABLE delta.{quoted(location)} ADD COLUMNS ({added})").collect()
+    with _unmoved(location):
+        spark.sql(f"ALTER TABLE delta.{quoted(location)} ADD COLUMNS ({added})").collect()
 
 
 def append(
@@ -54,8 +59,12 @@ def append(
         txn: identity of the write.
         metadata: user metadata of the commit.
         properties: table properties, by Delta's names.
+
+    Raises:
+        TableMovedError: another writer changed the table's columns or properties at the same time.
     """
-    _writer(frame, "append", txn, metadata, properties).save(location)
+    with _unmoved(location):
+        _writer(frame, "append", txn, metadata, properties).save(location)
 
 
 def overwrite(
@@ -67,11 +76,16 @@ def overwrite(
     properties: Mapping[str, str] | None = None,
     partition_by: Sequence[str] = (),
 ) -> None:
-    """Replace rows, columns and partitions in one commit; creates the table if necessary."""
+    """Replace rows, columns and partitions in one commit; creates the table if necessary.
+
+    Raises:
+        TableMovedError: another writer committed at the same time.
+    """
     writer = _writer(frame, "overwrite", txn, metadata, properties)
     if partition_by:
         writer = writer.partitionBy(*partition_by)
-    writer.option("overwriteSchema", "true").save(location)
+    with _unmoved(location):
+        writer.option("overwriteSchema", "true").save(location)
 
 
 def changes(spark: SparkSession, location: str, *, after: int, upto: int) -> DataFrame:
@@ -106,6 +120,9 @@ def merge_rows(
         step: how a row to delete is found in the table.
         txn: identity of the write.
         metadata: user metadata of the commit.
+
+    Raises:
+        TableMovedError: another writer committed at the same time.
     """
     from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
@@ -116,7 +133,7 @@ def merge_rows(
     view = f"__merge_{uuid.uuid4().hex}"
     source.createOrReplaceTempView(view)
     try:
-        with session_values(spark, _write_options(txn, metadata)):
+        with _unmoved(location), session_values(spark, _write_options(txn, metadata)):
             target = f"delta.{quoted(location)}"
             spark.sql(merge_sql(target, view, columns=columns, step=step)).collect()
     finally:
@@ -132,13 +149,16 @@ def merge(source: DataFrame, location: str, how: Merge, *, txn: Txn) -> None:
         location: of the table.
         how: conditions to update, insert and delete.
         txn: identity of the write.
+
+    Raises:
+        TableMovedError: another writer committed at the same time.
     """
     from delta.tables import DeltaTable as SparkTable  # noqa: PLC0415
 
     values = {f"`{name}`": f"s.`{name}`" for name in how.columns}
     matches = " AND ".join(f"t.`{key}` = s.`{key}`" for key in how.keys)
     spark = source.sparkSession
-    with session_values(spark, _transaction(txn)):
+    with _unmoved(location), session_values(spark, _transaction(txn)):
         builder = SparkTable.forPath(spark, location).alias("t").merge(source.alias("s"), matches)
         if how.delete:
             builder = builder.whenMatchedDelete(how.delete)
@@ -151,8 +171,12 @@ def merge(source: DataFrame, location: str, how: Merge, *, txn: Txn) -> None:
 def delete_rows(
     spark: SparkSession, location: str, condition: str, *, txn: Txn, metadata: Mapping[str, Any]
 ) -> None:
-    """Delete the rows that match a Spark SQL condition, in one commit."""
-    with session_values(spark, _write_options(txn, metadata)):
+    """Delete the rows that match a Spark SQL condition, in one commit.
+
+    Raises:
+        TableMovedError: another writer committed at the same time.
+    """
+    with _unmoved(location), session_values(spark, _write_options(txn, metadata)):
         spark.sql(f"DELETE FROM delta.{quoted(location)} WHERE {condition}").collect()
 
 
@@ -183,6 +207,9 @@ def empty_values(
         columns: columns to set to NULL.
         by: columns that identify the rows to change.
         metadata: user metadata of the commit.
+
+    Raises:
+        TableMovedError: another writer committed at the same time.
     """
     from delta.tables import DeltaTable  # noqa: PLC0415
 
@@ -190,7 +217,7 @@ def empty_values(
     same = " AND ".join(f"t.{quoted(one)} = s.{quoted(one)}" for one in by)
     held = " OR ".join(f"t.{quoted(one)} IS NOT NULL" for one in columns)
     conf = {_METADATA: json.dumps(metadata, sort_keys=True, default=str)}
-    with session_values(spark, conf):
+    with _unmoved(location), session_values(spark, conf):
         (
             DeltaTable.forPath(spark, location)
             .alias("t")
@@ -215,6 +242,25 @@ def session_values(spark: SparkSession, conf: Mapping[str, str]) -> Iterator[Non
                 spark.conf.unset(key)
             else:
                 spark.conf.set(key, old)
+
+
+@contextmanager
+def _unmoved(location: str) -> Iterator[None]:
+    """Turn a conflict with another commit into ``TableMovedError``.
+
+    Raises:
+        TableMovedError: another writer committed first; nothing was written.
+    """
+    from py4j.protocol import Py4JJavaError  # noqa: PLC0415
+    from pyspark.errors import PySparkException  # noqa: PLC0415
+
+    try:
+        yield
+    except (PySparkException, Py4JJavaError) as error:
+        conflict = _CONFLICT.search(str(error))
+        if conflict is None:
+            raise
+        raise TableMovedError(location, conflict[0]) from error
 
 
 def _writer(

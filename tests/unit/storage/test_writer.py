@@ -6,11 +6,12 @@ from contextlib import nullcontext
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn, cast
 
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
+from pyspark.errors import PySparkException
 
 from spark_jobs.graph.last_step import MergeByKey
 from spark_jobs.names import TableVersion
@@ -19,6 +20,9 @@ from spark_jobs.storage.delta import Txn
 from spark_jobs.storage.errors import TableMovedError
 from spark_jobs.storage.policy import Limit
 from spark_jobs.storage.rows import Merge, RowChange, Rows, rows_here
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 KINDS = {"id": "bigint", "text": "string"}
 
@@ -236,3 +240,35 @@ def test_columns_in_another_order_are_left_to_spark(location: str) -> None:
     other = pa.table({"text": ["c"]})
     writer.replace(rows_here(other, KINDS, no_spark), location, metadata={})
     assert [one.name for one in log.schema(location)] == ["text"]
+
+
+CONFLICT = (
+    "An error occurred while calling o117.sql.\n: io.delta.exceptions.ConcurrentAppendException: "
+    "[DELTA_CONCURRENT_APPEND.WITHOUT_HINT] Transaction conflict detected. a concurrent WRITE "
+    "added data to table delta.`file:/lake/t` committed at version 1.\n\tat io.delta.exceptions"
+)
+
+
+class Conf(dict[str, str]):
+    """A session's settings."""
+
+    set = dict.__setitem__
+
+    def unset(self, key: str) -> None:
+        del self[key]
+
+
+@pytest.mark.parametrize("text", [CONFLICT, "[DELTA_METADATA_CHANGED] x", "[DELTA_OTHER] x"])
+def test_a_conflict_of_spark_s_commit_is_told_from_other_errors(text: str) -> None:
+    class Session:
+        conf = Conf()
+
+        def sql(self, _: str) -> NoReturn:
+            raise PySparkException(text)
+
+    expected = PySparkException if "OTHER" in text else TableMovedError
+    with pytest.raises(expected) as found:
+        writer.delete(
+            cast("SparkSession", Session()), "/lake/t", "TRUE", txn=Txn("a", 1), metadata={}
+        )
+    assert "at io.delta" not in str(found.value)
