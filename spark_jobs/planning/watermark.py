@@ -32,6 +32,8 @@ class Watermark:
         announced: whether the publishing Airflow task emits the asset event.
         committed: when the versions of ``vector`` were committed, where the logs say so. If a table
             was put back to an older state and written again, a version has another time.
+        follows: the published table's version that the publication was made for. Commits between it
+            and the publication are foreign. None: there was no table, or an older release wrote it.
     """
 
     view: str
@@ -49,6 +51,7 @@ class Watermark:
     parts: Parts | None = None
     announced: bool = False
     committed: Mapping[TableName, datetime] = field(default_factory=dict)
+    follows: int | None = None
 
     @property
     def place(self) -> tuple[int, int]:
@@ -82,6 +85,7 @@ class Watermark:
             "parts": None if self.parts is None else self.parts.model_dump(),
             **({"announced": True} if self.announced else {}),
             "committed": times_as_dict(self.committed),
+            "follows": self.follows,
         }
 
     @classmethod
@@ -113,6 +117,7 @@ class Watermark:
             parts=None if parts is None else Parts.model_validate(parts),
             announced=metadata.get("announced", False),
             committed=times_from_dict(metadata.get("committed") or {}),
+            follows=metadata.get("follows"),
         )
 
 

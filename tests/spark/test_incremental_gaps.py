@@ -6,15 +6,18 @@ import itertools
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
-from deltalake import DeltaTable
-from pyspark.sql import SparkSession
+from deltalake import DeltaTable, write_deltalake
+from pyspark.sql import DataFrame, SparkSession
 
 from spark_jobs.gold.base.errors import QueryFailedError
+from spark_jobs.gold.verify.published import Finding
 from spark_jobs.settings import load_settings
 from spark_jobs.state.store import ControlStore
-from spark_jobs.storage import log
+from spark_jobs.storage import log, policy, tables
+from spark_jobs.storage.policy import Limit
 from tests.spark.gold_project import GoldProject
 from tests.spark.templates import Templates
 
@@ -240,6 +243,32 @@ def test_a_published_table_that_was_restored_is_built_again(lake: GoldProject) -
     # The groups that were kept before belong to no publication any more.
     add(lake, table="sums")
     assert followed(lake, "sums") == INCREMENTAL
+
+
+def test_rows_that_another_writer_appends_below_a_publication_are_corrected(
+    lake: GoldProject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Delta lets Spark's append pass them, after the refresh has looked for them."""
+    published(lake, "crowded")
+    add(lake, table="crowded")
+    location, append = lake.location("gold.crowded"), tables.append
+    rows = lake.spark.sql("SELECT 99 AS user_id, 99 AS amount").toArrow()
+
+    def overtaken(frame: DataFrame, at: str, **options: Any) -> None:
+        if at == location:
+            write_deltalake(location, rows, mode="append")
+        append(frame, at, **options)
+
+    with monkeypatch.context() as crowded:
+        crowded.setattr(policy, "RESULT", Limit(rows=0))
+        crowded.setattr(tables, "append", overtaken)
+        outcome = lake.refresh("crowded", f"t{next(TICKS)}")
+    assert (outcome.plan.reason.code, outcome.version) == (INCREMENTAL, 2)
+    assert (99, 99) in lake.rows("crowded")
+    assert lake.verify("crowded").finding is Finding.FOREIGN_COMMIT
+    assert followed(lake, "crowded") == "FOREIGN_COMMIT"
+    add(lake, table="crowded")
+    assert followed(lake, "crowded") == INCREMENTAL
 
 
 def test_rows_that_are_computed_otherwise_than_they_were_published_are_found(

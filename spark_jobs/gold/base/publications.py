@@ -56,19 +56,22 @@ def publication_of(location: str, attempt_id: str) -> Publication | None:
 
 
 def intruder(location: str, publication: Publication) -> Intruder | None:
-    """The newest foreign commit after the publication that changed rows; compaction does not.
+    """The newest foreign commit that changed rows, and that no publication has corrected.
 
-    A newer publication is not foreign: a refresh may publish between the two reads of the log.
+    It is after the publication, or just below: Delta lets an append pass another one, also between
+    the version that a change was computed for and its commit. Compactions do not change rows. A
+    newer publication is not foreign: a refresh may publish between the two reads of the log.
     """
+    follows = publication.watermark.follows
+    first = publication.version - 1 if follows is None else min(follows, publication.version - 1)
     commits = log.commits(location, limit=_FIRST_LOOK)
-    if commits and commits[-1].version > publication.version + 1:
+    if commits and commits[-1].version > first + 1:
         # Compactions and changed properties may hide it.
         commits = log.commits(location)
     for commit in commits:
-        if commit.version <= publication.version:
+        if commit.version <= first:
             return None
-        changed = rows_changed(location, after=commit.version - 1, upto=commit.version)
-        if changed and _publication(commit) is None:
+        if _publication(commit) is None and _changes_rows(location, commit.version):
             return Intruder(commit.version, commit.operation)
     return None
 
@@ -100,6 +103,10 @@ def publications(location: str) -> Iterator[Publication]:
         seen = len(commits)
         if seen < _FIRST_LOOK:
             return
+
+
+def _changes_rows(location: str, version: int) -> bool:
+    return rows_changed(location, after=version - 1, upto=version)
 
 
 def _publication(commit: Commit) -> Publication | None:

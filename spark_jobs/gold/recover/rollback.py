@@ -84,7 +84,8 @@ class Rollbacker:
             to = self._store.replay_view(replay, view).before_version
             if to is None:
                 raise RollbackRefusedError(view, f"{replay} published nothing", known=known)
-        if to is None and intruder(location, found[0]) is not None:
+        foreign = intruder(location, found[0])
+        if to is None and foreign is not None and foreign.version > found[0].version:
             # The newest change is a foreign commit.
             to = found[0].version
         if to is None:

@@ -145,7 +145,7 @@ def _commit(context: GoldContext, work: WorkItem, keeper: LeaseKeeper) -> None:
     seen = log.table_version(location)
     with _prepared(context, work) as (change, states):
         changed = change is None or change.any
-        watermark = _watermark(context, work, changed=changed, states=states)
+        watermark = _watermark(context, work, seen, changed=changed, states=states)
         txn = Txn(watermark.app_id, watermark.sequence)
         metadata = watermark.as_metadata()
         keeper.check()
@@ -192,6 +192,7 @@ def _prepared(
 def _watermark(
     context: GoldContext,
     work: WorkItem,
+    seen: TableVersion | None,
     *,
     changed: bool,
     states: Mapping[str, TableVersion],
@@ -213,6 +214,7 @@ def _watermark(
         parts=entry.parts if entry.fingerprint == work.fingerprint else None,
         announced=context.announces,
         committed=times_of(context, work),
+        follows=None if seen is None else seen.version,
     )
 
 

@@ -55,8 +55,8 @@ class Shop:
         found = impact(self.context, table, versions=range_, now=NOON)
         return {one.plan.view: one for one in found.views}
 
-    def publish(self, view: str) -> None:
-        """Publish two rows at the inputs' newest versions; the content is beside the point."""
+    def publish(self, view: str, *, follows: int | None = None) -> None:
+        """Publish ten rows at the inputs' newest versions; the content is beside the point."""
         entry, context = self.context.manifest.gold[view], self.context
         inputs = context.manifest.inputs_of(view)
         found = {table: log.table_version(context.locations.of(table)) for table in inputs}
@@ -70,6 +70,7 @@ class Shop:
             tick="t1",
             attempt="a1",
             clock=NOON,
+            follows=follows,
         )
         said = CommitProperties(custom_metadata={"userMetadata": json.dumps(mark.as_metadata())})
         rows = pa.table({"row": list(range(10))})
