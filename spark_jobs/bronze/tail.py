@@ -10,10 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import reduce
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from confluent_kafka import TIMESTAMP_NOT_AVAILABLE
 
 from spark_jobs.access.kafka import KafkaAccess
@@ -21,10 +19,9 @@ from spark_jobs.bronze.errors import TopicTruncatedError
 from spark_jobs.bronze.reconcile import consumed
 from spark_jobs.bronze.topics import TopicFacts
 from spark_jobs.names import BronzeColumn
+from spark_jobs.storage.last_records import LOOKED_BACK, near
 from spark_jobs.storage.reader import read_columns
 
-# How many offsets to look back: the last ones may be transaction markers.
-LOOKED_BACK = 16
 _COLUMNS = (
     BronzeColumn.PARTITION,
     BronzeColumn.OFFSET,
@@ -142,21 +139,6 @@ def last_landed(location: str, read_to: Mapping[int, int]) -> dict[int, Landed]:
             record = _record(moment.as_py(), key.as_py(), value.as_py())
             found[part.as_py()] = Landed(at.as_py(), record)
     return found
-
-
-def near(read_to: Mapping[int, int]) -> pc.Expression | None:
-    """The condition of records shortly before an offset of each partition; None if there is none.
-
-    Args:
-        read_to: the next offset to read, by partition.
-    """
-    partition, offset = pc.field(BronzeColumn.PARTITION), pc.field(BronzeColumn.OFFSET)
-    found = [
-        (partition == part) & (offset >= to - LOOKED_BACK) & (offset < to)
-        for part, to in read_to.items()
-        if to > 0
-    ]
-    return reduce(lambda one, other: one | other, found) if found else None
 
 
 def held_at(

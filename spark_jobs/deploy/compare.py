@@ -113,8 +113,10 @@ def _sources(
             again = str(now.table_name) in kept
             # Also of a table that is empty now: rows may come before the connector captures it.
             added = _source_added(now, existing.get(name), snapshot=connected, again=again)
-            asked = (READ_ELSEWHERE,) if elsewhere and Work.SNAPSHOT in added.work else ()
-            yield replace(added, details=(*added.details, *asked))
+            # An empty table needs no snapshot.
+            asked = elsewhere and Work.SNAPSHOT in added.work and existing.get(name) != 0
+            details = (*added.details, *([READ_ELSEWHERE] if asked else []))
+            yield replace(added, details=details)
         elif was is not None and now is None:
             foreign = not was.format.streamed
             work = (Work.NOTHING,) if foreign else (Work.STOP_STREAM, Work.KEEP)

@@ -11,10 +11,10 @@ from typing import NamedTuple
 import psycopg
 
 from spark_jobs.access.source_log import log_position, place
-from spark_jobs.bronze.change_positions import newest_position
 from spark_jobs.definitions.vocabulary import SourceFormat
 from spark_jobs.graph import databases
 from spark_jobs.graph.manifest import ApplyMode, Manifest, SilverEntry
+from spark_jobs.silver.check.change_positions import newest_position
 from spark_jobs.silver.errors import DatabaseUnreachableError, SourceLogBehindError
 from spark_jobs.silver.frontier import reached_by
 from spark_jobs.silver.store.tables import SilverTables

@@ -237,6 +237,8 @@ def test_a_plan_names_the_command_that_an_external_connect_needs(planned: Any) -
 
     assert "tidemark source resnapshot --run" in plan.changes[0].details[-1]
     assert "snapshot tellers" in [str(one) for one in plan.steps]
+    empty = planned(files, elsewhere=True, existing={"tellers": 0}).changes[0]
+    assert "resnapshot" not in str(empty.details)
 
 
 def test_a_connector_that_is_new_reads_by_itself(planned: Any) -> None:

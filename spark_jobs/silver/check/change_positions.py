@@ -6,12 +6,12 @@ import json
 from collections.abc import Iterator
 from contextlib import suppress
 
-from spark_jobs.bronze.tail import near
 from spark_jobs.errors import LakehouseError
 from spark_jobs.graph.manifest import SourceEntry
 from spark_jobs.names import BronzeColumn
 from spark_jobs.storage.checkpoints import last_committed, last_planned, newest_checkpoint, planned
 from spark_jobs.storage.lake import Lake
+from spark_jobs.storage.last_records import near
 from spark_jobs.storage.reader import read_columns
 
 
