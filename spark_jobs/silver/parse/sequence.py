@@ -3,7 +3,8 @@
 PostgreSQL's log positions are not in commit order, which history needs. So a change sorts by the
 end of the transaction before its own, then by its own position, then by its number in the
 transaction. A snapshot row has no transaction: it sorts at the position of the snapshot, before a
-change there; a row of an incremental snapshot sorts right after the last commit before it. A key
+change there; a row of an incremental or blocking snapshot sorts right after the last commit that
+was sent before it. A key
 update is two changes at one position, the deletion first.
 
 In the first transaction after a snapshot, Debezium knows of none before it, and a change sorts by
@@ -68,8 +69,11 @@ def commit_sequence(change: Column, operation: Column) -> Column:
     """
     lsn, last_commit, reached = sf.col(_LSN), sf.col(_LAST_COMMIT), sf.col(_REACHED)
     # An incremental snapshot gives only the log position read so far. A change that was written
-    # before it and committed after it is newer than the row.
-    position = sf.coalesce(lsn, sf.when((operation == "r") & reached.isNotNull(), 0))
+    # before it and committed after it is newer than the row. The same with a blocking snapshot: the
+    # connector has sent all up to the last commit, and sends all that follows after the row.
+    read = operation == "r"
+    position = sf.coalesce(lsn, sf.when(read & reached.isNotNull(), 0))
+    position = sf.when(read & last_commit.isNotNull(), 0).otherwise(position)
     # NULL outside of transactions, as in a snapshot.
     transaction = sf.try_variant_get(change, f"{ROOT}.transaction", "struct<total_order string>")
     order = sf.coalesce(transaction["total_order"].try_cast("bigint"), sf.lit(0))

@@ -158,6 +158,26 @@ def test_a_transaction_that_was_open_during_the_snapshot_comes_after_it(
     assert again.rows() == before[0]
 
 
+@pytest.mark.parametrize("entry", [ORDERS, HISTORY], ids=["current rows", "SCD type 2"])
+def test_what_a_blocking_snapshot_did_not_see_comes_after_it(
+    spark: SparkSession, tmp_path: Path, entry: SilverEntry
+) -> None:
+    """The connector stops for it, and then sends all that was committed since it stopped."""
+    orders = Table(spark, tmp_path, entry)
+    orders.take(*(change("c", key, 60 + key, commit=60) for key in (1, 2)))
+    # At position 100, by a connector that has sent all up to the commit at 70.
+    orders.take(*(change("r", key, 100, commit=70, at=101) for key in (1, 2, 3)))
+    # Written before the snapshot, committed after it, with no commit in between.
+    orders.take(change("u", 1, 80, commit=70, at=110, status="paid"))
+    orders.take(change("u", 1, 120, commit=115, status="done"), change("d", 3, 125, commit=115))
+    held = [row[:2] for row in orders.rows() if row[-1] is None or entry is ORDERS]
+    assert held == [(1, "done"), (2, "placed")]
+    again = Table(spark, tmp_path / "again", entry)
+    again.take(change("r", 1, 100, commit=70), change("u", 1, 80, commit=70, status="paid"))
+    held = [row[:2] for row in again.rows() if row[-1] is None or entry is ORDERS]
+    assert held == [(1, "paid")]
+
+
 def test_a_transaction_may_begin_where_the_one_before_it_ended(
     spark: SparkSession, tmp_path: Path
 ) -> None:
