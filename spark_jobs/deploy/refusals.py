@@ -8,6 +8,7 @@ from spark_jobs.definitions.vocabulary import SourceFormat
 from spark_jobs.definitions.widening import wider
 from spark_jobs.deploy.errors import ChangeLosesDataError, SourceKindChangedError
 from spark_jobs.errors import LakehouseError, Location
+from spark_jobs.graph.databases import table_of
 from spark_jobs.graph.manifest import Manifest, SilverEntry, SourceEntry
 
 _SOURCE_REASONS = {
@@ -39,10 +40,17 @@ def _of_source(before: SourceEntry, after: SourceEntry) -> Iterator[LakehouseErr
         yield _other_kind(before, after)
         return
     for field, why in _SOURCE_REASONS.items():
-        was, now = getattr(before, field), getattr(after, field)
+        was, now = _of_field(before, field), _of_field(after, field)
         if was != now:
             subject = f'source "{after.name}"'
             yield _loses(subject, field, was, now, why, name=after.name, file=after.file)
+
+
+def _of_field(source: SourceEntry, field: str) -> object:
+    if field == "table" and source.format is SourceFormat.DEBEZIUM:
+        return table_of(source)
+    found: object = getattr(source, field)
+    return found
 
 
 def _other_kind(before: SourceEntry, after: SourceEntry) -> SourceKindChangedError:

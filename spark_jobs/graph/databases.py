@@ -20,10 +20,14 @@ def database_of(source: SourceEntry) -> str | None:
     """
     if source.format is not SourceFormat.DEBEZIUM or source.topic is None:
         return None
-    # Topics of PostgreSQL tables end with schema and table.
-    table = source.table or ".".join(source.topic.split(".")[-2:])
-    prefix = source.topic.removesuffix(f".{table}")
+    prefix = source.topic.removesuffix(f".{table_of(source)}")
     return None if prefix == source.topic else prefix
+
+
+def table_of(source: SourceEntry) -> str:
+    """The table that a source captures; if none is declared, the one its topic is named after."""
+    # Topics of PostgreSQL tables end with schema and table.
+    return source.table or ".".join((source.topic or "").split(".")[-2:])
 
 
 def transactional_inputs(manifest: Manifest, view: str) -> dict[str, tuple[TableName, ...]]:

@@ -392,6 +392,19 @@ def test_a_change_that_loses_data_is_refused(
     assert all(one.location is not None for one in plan.problems)
 
 
+def test_the_table_of_a_topic_may_be_named_later(planned: Any) -> None:
+    """It is the one that the topic is named after; commands that read the database ask for it."""
+    named = SOURCE.replace("keys: [order_id]", "keys: [order_id]\ntable: public.orders")
+    other = named.replace("public.orders", "public.others").replace(
+        "shop.public.others", "shop.public.orders"
+    )
+    plain = {"sources/orders.yml": SOURCE}
+    assert planned({"sources/orders.yml": named}, plain).problems == ()
+    assert planned(plain, {"sources/orders.yml": named}).problems == ()
+    [problem] = planned({"sources/orders.yml": other}, plain).problems
+    assert (problem.condition, problem.what) == ("CHANGE_LOSES_DATA", "table")
+
+
 CSV = """\
 format: csv
 path: seeds/clicks.csv
