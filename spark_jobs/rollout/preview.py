@@ -120,6 +120,8 @@ class Preview:
     _versions: dict[str, int] = field(default_factory=dict, init=False)
     _frames: list[DataFrame] = field(default_factory=list, init=False)
     _names: set[str] = field(default_factory=set, init=False)
+    # Tables that do not exist, by the view that was not computed because of them.
+    _lacking: dict[str, set[str]] = field(default_factory=dict, init=False)
 
     @property
     def versions(self) -> dict[str, int]:
@@ -136,16 +138,11 @@ class Preview:
         after = self.context.manifest.gold[name]
         before = self.before.gold.get(name)
         sides = [one for one in (before, after) if one is not None]
-        missing = sorted(
-            {
-                table
-                for one in sides
-                for table in one.inputs
-                if not self._exists(TableName.parse(table), computed)
-            }
-        )
+        inputs = {TableName.parse(table) for one in sides for table in one.inputs}
+        missing = set[str]().union(*(self._missing(table, computed) for table in inputs))
         if missing:
-            detail = f"{', '.join(missing)} does not exist yet"
+            self._lacking[name] = missing
+            detail = f"{', '.join(sorted(missing))} does not exist yet"
             return ViewDifference(view=name, why=why, detail=detail)
         new = self._computed(after, "after", computed)
         old = None if before is None else self._computed(before, "before", computed)
@@ -153,10 +150,12 @@ class Preview:
         rows = row_difference(old, new, key=key or after.grain, columns=after.columns)
         return ViewDifference(view=name, why=why, rows=rows)
 
-    def _exists(self, table: TableName, computed: set[str]) -> bool:
+    def _missing(self, table: TableName, computed: set[str]) -> set[str]:
+        """The tables because of which an input has no rows to compare."""
         if table.layer is Layer.GOLD and table.name in computed:
-            return True
-        return log.table_version(self.context.locations.of(table)) is not None
+            return self._lacking.get(table.name, set())
+        exists = log.table_version(self.context.locations.of(table)) is not None
+        return set() if exists else {str(table)}
 
     def _computed(self, entry: GoldEntry, side: str, computed: set[str]) -> DataFrame:
         names = {

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
+from spark_jobs.gold.base.context import GoldContext
 from spark_jobs.gold.base.errors import ViewUnknownError
 from spark_jobs.graph.compile import compile_project
 from spark_jobs.graph.manifest import Manifest
-from spark_jobs.rollout.preview import changed_views
+from spark_jobs.rollout.preview import Preview, changed_views
 from spark_jobs.serving.report.diff_text import diff_markdown
+from spark_jobs.state.types import utc_now
+from spark_jobs.storage.lake import Lake, TableLocations
 from tests.golden.declaration_cases import RIGHT, write_project
 from tests.unit.deploy.test_compare import BASE, PLAIN
 
@@ -49,6 +54,27 @@ def test_a_view_that_is_asked_for(tmp_path: Path) -> None:
     assert changed_views(before, after, ["gold.spend"]) == {"spend": "unchanged"}
     with pytest.raises(ViewUnknownError):
         changed_views(before, after, ["nothing"])
+
+
+def test_readers_of_a_view_without_its_inputs_have_no_rows_either(tmp_path: Path) -> None:
+    """A source, a silver table and two tiers of views are new: nothing of them is there yet."""
+    before = compiled(
+        tmp_path / "before",
+        {
+            "sql/gold/plain.sql": None,
+            "sql/gold/last.sql": None,
+            "sql/gold/reader.sql": None,
+            "sql/gold/distant.sql": None,
+        },
+    )
+    after = compiled(tmp_path / "after", {})
+    context = SimpleNamespace(manifest=after, locations=TableLocations(Lake(str(tmp_path)), after))
+    preview = Preview(cast(GoldContext, context), before, utc_now())
+    views = {"plain": "new", "reader": "new"}
+
+    found = list(preview.differences(views))
+
+    assert [one.detail for one in found] == ["silver.orders does not exist yet"] * 2
 
 
 def test_markdown_escapes_what_would_break_a_table() -> None:
