@@ -12,6 +12,7 @@ import httpx
 
 from spark_jobs.access.errors import SecretMissingError
 from spark_jobs.access.kafka import Principal, kafka_access, prefixed
+from spark_jobs.errors import first_line
 from spark_jobs.graph.manifest import Manifest
 from spark_jobs.settings import Settings
 from spark_jobs.stack.connect_rest import (
@@ -205,8 +206,15 @@ def put_config(api: httpx.Client, config: dict[str, str]) -> None:
             break
         time.sleep(0.5)
     if answer.is_error:
-        message = answer.json().get("message", answer.text)
-        raise ConnectorFailedError(CONNECTOR, f"is refused: {message}")
+        raise ConnectorFailedError(CONNECTOR, f"is refused: {_message(answer)}")
+
+
+def _message(answer: httpx.Response) -> str:
+    """What a worker says of a request that it refuses; a proxy before it may say anything."""
+    try:
+        return str(answer.json()["message"])
+    except (ValueError, TypeError, LookupError):
+        return f"{answer.status_code} {answer.reason_phrase}, {first_line(answer.text)}"
 
 
 def restart_failed(api: httpx.Client) -> None:

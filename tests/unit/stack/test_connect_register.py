@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+import httpx
 import pytest
 
 from spark_jobs.graph.manifest import Manifest
@@ -89,6 +90,28 @@ def test_workers_that_never_answer_are_an_error(
         pytest.raises(ConnectorFailedError, match="Kafka Connect does not answer"),
     ):
         register(settings, manifest)
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ('{"error_code": 400, "message": "Invalid slot"}', "is refused: Invalid slot"),
+        ("<html>\n<h1>No upstream</h1>", "is refused: 502 Bad Gateway, <html>."),
+        ("", "is refused: 502 Bad Gateway"),
+        ("[]", "is refused: 502 Bad Gateway"),
+    ],
+)
+def test_what_refuses_the_connector_may_be_a_proxy(
+    manifest: Manifest, tmp_path, monkeypatch: pytest.MonkeyPatch, said: str, shown: str
+) -> None:
+    """An external Kafka Connect is often behind one, whose errors are not JSON."""
+    transport = httpx.MockTransport(lambda _: httpx.Response(502, text=said))
+    monkeypatch.setattr(
+        connect, "client", lambda _: httpx.Client(base_url="http://connect", transport=transport)
+    )
+    with pytest.raises(ConnectorFailedError) as refused:
+        register(load_settings(tmp_path), manifest)
+    assert shown in str(refused.value)
 
 
 @pytest.mark.parametrize("state", ["STOPPED", "PAUSED"])
