@@ -11,7 +11,7 @@ from spark_jobs.access import timeouts
 from spark_jobs.access.source_tables import describe_table
 from spark_jobs.definitions.vocabulary import SourceFormat
 from spark_jobs.deploy.errors import SourceUnreadableError
-from spark_jobs.errors import LakehouseError, Location
+from spark_jobs.errors import LakehouseError, Location, first_line
 from spark_jobs.graph.manifest import Manifest, SourceEntry
 from spark_jobs.serving.source_dsn import source_dsn
 from spark_jobs.settings import Settings
@@ -43,10 +43,13 @@ def new_source_facts(
     try:
         with psycopg.connect(address, **timeouts.POSTGRES, autocommit=True) as connection:
             for source in fresh:
-                found = list(_problems(connection, source))
+                try:
+                    found = list(_problems(connection, source))
+                    if not found and source.table:
+                        rows[source.name] = _rows(connection, source.table)
+                except psycopg.errors.InsufficientPrivilege as error:
+                    found = [_closed(source, str(connection.info.user), error)]
                 problems += found
-                if not found and source.table:
-                    rows[source.name] = _rows(connection, source.table)
     except psycopg.OperationalError as error:
         said = str(error).strip().splitlines()[-1]
         remedy = "Start it, or set source_database; `tidemark stack up` starts the local one."
@@ -86,6 +89,14 @@ def _problems(connection: psycopg.Connection, source: SourceEntry) -> Iterator[L
         )
         problem = f"is not in publication {PUBLICATION!r}: table {source.table}"
         yield _unreadable(source, problem, remedy)
+
+
+def _closed(source: SourceEntry, role: str, error: psycopg.Error) -> SourceUnreadableError:
+    """The schema of a table, in which the role may not look anything up."""
+    schema = (source.table or "").rpartition(".")[0] or "public"
+    grants = f"GRANT USAGE ON SCHEMA {schema} TO {role}; GRANT SELECT ON {source.table} TO {role};"
+    problem = f"may not be read by role {role!r}: {first_line(str(error))}"
+    return _unreadable(source, problem, f"Run in the source database: {grants}")
 
 
 def _rows(connection: psycopg.Connection, table: str) -> int:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Self
 
 import psycopg
 import pytest
+from psycopg import sql
 
 from spark_jobs.graph.compile import compile_project
 from spark_jobs.graph.manifest import Manifest
@@ -80,3 +83,28 @@ def test_a_database_that_does_not_answer(tmp_path: Path) -> None:
 
     assert "SOURCE_UNREADABLE" in problem
     assert "does not answer" in problem
+
+
+class Closed:
+    """A connection of a role that may use no schema: PostgreSQL looks up no name in it."""
+
+    info = SimpleNamespace(user="capturing")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def execute(self, *_: object) -> None:
+        raise psycopg.errors.InsufficientPrivilege("permission denied for schema sales\nLINE 1")
+
+
+def test_a_schema_that_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(psycopg, "connect", lambda *_, **__: Closed())
+    monkeypatch.setattr(sql.Identifier, "as_string", lambda *_: TABLE)
+    [problem], rows = facts(tmp_path, "host=elsewhere")
+
+    assert "SOURCE_UNREADABLE" in problem
+    assert "permission denied for schema sales" in problem
+    assert "GRANT USAGE ON SCHEMA public TO capturing;" in problem
+    assert rows == {}
