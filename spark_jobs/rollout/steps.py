@@ -14,7 +14,7 @@ from spark_jobs.deploy.steps import Step, StepKind
 from spark_jobs.gold.base.errors import BaseMovedError
 from spark_jobs.gold.base.publications import latest_publication
 from spark_jobs.gold.refresh.steps import Refresher
-from spark_jobs.graph.manifest import GoldEntry, Manifest
+from spark_jobs.graph.manifest import GoldEntry, Manifest, SourceEntry
 from spark_jobs.planning.decision import ReasonCode
 from spark_jobs.rollout.apply import Note
 from spark_jobs.rollout.capture import add_topic, capture_tables, read_rows, topic_records
@@ -24,8 +24,10 @@ from spark_jobs.state.errors import LeaseTakenError, TableLockedError
 from spark_jobs.state.progress import SINK_PREFIX, StreamProgress, StreamState
 from spark_jobs.state.store import ControlStore
 from spark_jobs.state.types import utc_now
+from spark_jobs.storage.errors import LogUnreadableError, TableMissingError
 from spark_jobs.storage.in_force import put_manifest
 from spark_jobs.storage.lake import Lake
+from spark_jobs.storage.log import size
 
 LOOK_SECONDS = 0.5
 STREAM_SECONDS = 300.0
@@ -145,17 +147,33 @@ class Carrier:
         if not self._streams_run():
             return "the streams do not run; they read the rows when they start"
         silver = self.manifest.silver[step.subject.partition(".")[2]]
-        topic = self.manifest.sources[silver.source].topic or ""
-        wanted = topic_records(self.settings, topic)
+        source = self.manifest.sources[silver.source]
+        written = topic_records(self.settings, source.topic or "")
 
         def lacks() -> str | None:
             # Batches of an earlier epoch wrote a table that was dropped since.
             epoch = self.store.epoch(step.subject)
             done = self.store.silver_totals(silver.name, epoch=epoch).records
+            landed = self._landed(source, written)
+            wanted = written if landed is None else min(landed, written)
             return None if done >= wanted else f"{done:,} of {wanted:,} records"
 
         self._until(step, lacks, note, seconds=ROWS_SECONDS)
         return None
+
+    def _landed(self, source: SourceEntry, written: int) -> int | None:
+        """The records of bronze, once it has read a topic up to its end; None before, or unknown.
+
+        They may be fewer than were written: Kafka may have deleted some before bronze began.
+        """
+        row = self._row(str(source.table_name))
+        ends = ((row and row.end_offsets) or {}).get(source.topic or "", {})
+        if not ends or sum(map(int, ends.values())) < written:
+            return None
+        try:
+            return size(Lake(self.settings.lake).location(source.table_name)).rows
+        except (TableMissingError, LogUnreadableError):
+            return None
 
     def _build(self, step: Step, deployment: Deployment, note: Note) -> str | None:
         entry = self.manifest.gold[step.subject.partition(".")[2]]
@@ -213,14 +231,17 @@ class Carrier:
     def _until(
         self, step: Step, lacks: Callable[[], str | None], note: Note, *, seconds: float
     ) -> None:
-        """Poll until nothing is lacking.
+        """Poll until nothing is lacking, as long as there is progress: a table may be large.
 
         Raises:
-            StepFailedError: the timeout of ``seconds`` passed.
+            StepFailedError: nothing new was lacking for ``seconds``.
         """
-        deadline = self.clock() + seconds
+        deadline, seen = self.clock() + seconds, set[str]()
         while (lacking := lacks()) is not None:
             note(lacking)
+            if lacking not in seen:
+                seen.add(lacking)
+                deadline = self.clock() + seconds
             if self.clock() > deadline:
                 raise StepFailedError(str(step), f"{lacking} after {seconds:.0f} s")
             self.sleep(LOOK_SECONDS)

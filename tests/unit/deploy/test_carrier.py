@@ -7,16 +7,19 @@ from dataclasses import replace
 from pathlib import Path
 
 import psycopg
+import pyarrow as pa
 import pytest
 from confluent_kafka import KafkaError, KafkaException
+from deltalake import write_deltalake
 
 from spark_jobs.deploy.errors import StepFailedError
 from spark_jobs.deploy.steps import Step
 from spark_jobs.errors import LakehouseError
 from spark_jobs.graph.compile import compile_project
+from spark_jobs.names import TableName
 from spark_jobs.rollout import capture
 from spark_jobs.rollout.planning import running_now
-from spark_jobs.rollout.steps import STREAM_SECONDS, Carrier
+from spark_jobs.rollout.steps import ROWS_SECONDS, STREAM_SECONDS, Carrier
 from spark_jobs.settings import Settings, load_settings
 from spark_jobs.silver.errors import SourceDatabaseUnsetError
 from spark_jobs.stack.connector import signal_config, signal_file
@@ -28,6 +31,7 @@ from spark_jobs.state.pinned_views import PinnedView
 from spark_jobs.state.progress import StreamProgress, StreamState
 from spark_jobs.state.store import ControlStore
 from spark_jobs.state.types import utc_now
+from spark_jobs.storage.lake import Lake
 from tests.golden.declaration_cases import write_project
 
 DEPLOYMENT = Deployment(deployment_id="d2-tests", number=2, who="tests", manifest="{}")
@@ -54,6 +58,7 @@ def report(
     *,
     deployment: int | None = None,
     error: str | None = None,
+    ends: dict[str, int] | None = None,
 ) -> None:
     now = utc_now()
     store.record_progress(
@@ -66,6 +71,7 @@ def report(
             state=state,
             deployment=deployment,
             error=error,
+            end_offsets=None if ends is None else {"shop.public.orders": ends},
         )
     )
 
@@ -211,6 +217,31 @@ def test_records_of_a_dropped_table_do_not_count_as_taken_up(
     assert waiting.notes == ["0 of 3 records"]
 
 
+def test_records_that_kafka_deleted_before_are_not_waited_for(
+    settings: Settings, store: ControlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The source was dropped and declared again; its topic lost the older records meanwhile."""
+    monkeypatch.setattr("spark_jobs.rollout.steps.topic_records", lambda *_: 1003)
+    bronze = Lake(settings.lake).location(TableName.parse("bronze.orders"))
+
+    def counted(number: int, records: int) -> None:
+        batch = SilverBatch(
+            silver="orders", epoch=1, batch_id=number, records=records, at=utc_now()
+        )
+        store.record_silver_batch(batch)
+
+    def landed() -> None:
+        report(store, "bronze.orders", ends={"0": 3, "1": 1000})
+        write_deltalake(bronze, pa.table({"offset": [1000, 1001, 1002]}))
+
+    report(store, "bronze.orders", ends={"0": 3, "1": 998})
+    counted(0, 1)
+    waiting = Waiting(settings, store, landed, lambda: counted(1, 2))
+
+    assert waiting.carry(Step.parse("take up silver.orders")) is None
+    assert waiting.notes == ["1 of 1,003 records", "1 of 3 records"]
+
+
 SNAPSHOT = Step.parse("snapshot orders")
 
 
@@ -233,6 +264,26 @@ def test_an_empty_table_needs_no_snapshot(
 
     assert waiting.carry(SNAPSHOT) is None
     assert asked == wanted
+
+
+def test_a_large_table_is_waited_for_as_long_as_its_rows_come(
+    settings: Settings, store: ControlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A try that ended would ask for all of its rows again."""
+    records, asked = iter([0, 0, 1, 2, 3]), list[str]()
+    monkeypatch.setattr(capture, "topic_records", lambda *_: next(records))
+    monkeypatch.setattr(capture, "_count", lambda *_: 3)
+    monkeypatch.setattr(capture, "move_log", lambda _: None)
+    monkeypatch.setattr(capture, "ask_for_rows", lambda _, table, **__: asked.append(table))
+    waiting = Waiting(settings, store)
+
+    def later() -> None:
+        waiting.seconds += 0.9 * ROWS_SECONDS
+
+    waiting.happens = [later, later, later]
+    assert waiting.carry(SNAPSHOT) is None
+    assert waiting.notes == [f"{number} of 3 rows" for number in range(3)]
+    assert asked == ["public.orders"]
 
 
 def test_a_database_that_does_not_answer_fails_the_step(
