@@ -52,6 +52,7 @@ class Carrier:
     clock: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
     refresher: Refresher | None = field(default=None)
+    _captures: bool = field(default=False, init=False)
 
     def carry(self, step: Step, deployment: Deployment, note: Note) -> str | None:
         """Carry out a step; returns a message for the user, or None.
@@ -64,6 +65,7 @@ class Carrier:
             case StepKind.TOPIC:
                 add_topic(self.settings, self.manifest, step.subject)
             case StepKind.CONNECTOR | StepKind.DISCONNECT:
+                self._captures = True
                 return capture_tables(self.settings, self.manifest)
             case StepKind.MANIFEST:
                 self._put_in_force(deployment)
@@ -106,6 +108,9 @@ class Carrier:
         self.store.put_in_force(deployment.deployment_id)
         found = self.manifest.model_copy(update={"deployment": deployment.deployment_id})
         put_manifest(self.settings, found)
+        if self._captures:
+            # A start of the stack may have told the connector the tables of before since.
+            capture_tables(self.settings, self.manifest)
 
     def _streams_run(self) -> bool:
         now = utc_now()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 import psycopg
 
@@ -14,6 +15,7 @@ from spark_jobs.stack.airflow import API_SERVER, airflow_steps
 from spark_jobs.stack.cassandra_server import NAME as CASSANDRA
 from spark_jobs.stack.cassandra_server import cassandra_part
 from spark_jobs.stack.connect import RIGHTS, connect_parts, register, worker_names
+from spark_jobs.stack.connector import captured_tables
 from spark_jobs.stack.endpoint import NAME as ENDPOINT
 from spark_jobs.stack.endpoint import endpoint_part
 from spark_jobs.stack.errors import UnknownPartError
@@ -28,6 +30,9 @@ from spark_jobs.stack.source_check import source_problems
 from spark_jobs.stack.spark_cluster import cluster_parts
 from spark_jobs.stack.spark_connect import spark_connect_part
 from spark_jobs.stack.streams import streams_part
+
+if TYPE_CHECKING:
+    from spark_jobs.graph.manifest import Manifest
 
 # Parts that only start when they are named.
 ON_DEMAND = {ENDPOINT, CASSANDRA}
@@ -123,14 +128,26 @@ def security_steps(settings: Settings) -> list[Step]:
 
 
 def make_connector(settings: Settings) -> None:
-    """Register the connector of the manifest's Debezium sources.
+    """Register the connector of the Debezium sources in force.
+
+    It may take a while, in which an apply may let the connector capture other tables. So what is in
+    force is looked up again afterwards.
 
     Raises:
         ProblemsError: declared keys do not identify the rows of their table.
     """
-    from spark_jobs.graph.manifest import Manifest  # noqa: PLC0415
+    from spark_jobs.storage.in_force import manifest_in_force  # noqa: PLC0415
 
-    manifest = Manifest.read(settings.manifest_file)
+    manifest = manifest_in_force(settings)
+    while True:
+        _register(settings, manifest)
+        newer = manifest_in_force(settings)
+        if captured_tables(newer) == captured_tables(manifest):
+            return
+        manifest = newer
+
+
+def _register(settings: Settings, manifest: Manifest) -> None:
     address = settings.source_database or dsn(settings, database=SHOP, role=DEBEZIUM)
     try:
         problems = list(source_problems(address, manifest.sources.values(), missing=False))

@@ -153,4 +153,5 @@ WORKLOADS = {
     ),
 }
 # No other step waits for this task: streams run without a registered connector too.
-CONNECTOR = Workload(cpu=("100m", "1"), memory=1, secrets=(SOURCE_DATABASE,))
+# The control database knows what was applied since it was started.
+CONNECTOR = Workload(cpu=("100m", "1"), memory=1, secrets=(CONTROL_DB, SOURCE_DATABASE))

@@ -18,6 +18,7 @@ from spark_jobs.errors import LakehouseError
 from spark_jobs.graph.manifest import Manifest
 from spark_jobs.settings import DAG_FILES, Settings
 from spark_jobs.state.deployments import Deployment
+from spark_jobs.state.errors import ControlUnreachableError
 from spark_jobs.state.store import ControlStore
 from spark_jobs.storage.rights import make_state
 
@@ -78,6 +79,21 @@ def follow_in_force(settings: Settings, known: str | None) -> Manifest | None:
         logger.warning("deployment in force not followed error=%s", error)
         return None
     return manifest
+
+
+def manifest_in_force(settings: Settings) -> Manifest:
+    """What is in force by the control database; else what the manifest file has.
+
+    An apply writes the file after the database, and only on its own machine.
+
+    Raises:
+        FileNotFoundError: nothing is in force that can be read, and nothing was compiled.
+    """
+    with suppress(ControlUnreachableError), ControlStore.open(settings.control_url) as store:
+        applied = manifest_of(store.deployment_in_force())
+        if applied is not None:
+            return applied
+    return Manifest.read(settings.manifest_file)
 
 
 def manifest_of(found: Deployment | None) -> Manifest | None:

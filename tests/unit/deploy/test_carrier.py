@@ -152,6 +152,24 @@ def test_a_stream_that_ends_is_waited_for(settings: Settings, store: ControlStor
     assert waiting.notes == ["still runs"]
 
 
+def test_tables_are_captured_again_once_the_manifest_is_in_force(
+    settings: Settings, store: ControlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A start of the stack in between registers the connector with the tables of before."""
+    asked: list[int | None] = []
+    monkeypatch.setattr(
+        "spark_jobs.rollout.steps.capture_tables", lambda *_: asked.append(store.number_in_force())
+    )
+    store.begin_deployment(DEPLOYMENT)
+    waiting = Waiting(settings, store)
+    waiting.carry(Step.parse("connector shop.public.orders"))
+    waiting.carry(Step.parse("manifest"))
+    assert asked == [None, 2]
+    # Without such a step, Kafka Connect need not run.
+    Waiting(settings, store).carry(Step.parse("manifest"))
+    assert len(asked) == 2
+
+
 BUILD = Step.parse("build gold.spend")
 
 

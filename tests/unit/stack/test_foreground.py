@@ -11,6 +11,7 @@ from spark_jobs.graph.manifest import Manifest
 from spark_jobs.orchestration.compiled import compiled_manifest
 from spark_jobs.rollout.planning import running_now
 from spark_jobs.settings import Settings, load_settings
+from spark_jobs.stack import catalog
 from spark_jobs.stack.foreground import main
 from spark_jobs.stack.stack import note_start, write_manifest
 from spark_jobs.state.deployments import Deployment
@@ -19,6 +20,12 @@ from spark_jobs.storage.compiled import compiled
 from spark_jobs.storage.in_force import copy_in_force, current_manifest, follow_in_force
 from tests.deployments import put_in_force
 
+CAPTURED = """\
+format: debezium
+topic: shop.public.users
+keys: [id]
+columns: {id: BIGINT}
+"""
 SOURCE = "format: json\ntopic: {name}\nevent_id: id\ncolumns: {{id: STRING}}\n"
 
 
@@ -248,6 +255,25 @@ def test_a_start_leaves_the_open_steps_of_an_apply_to_the_next(
         assert store.deployment_in_force().number == 2
     assert [str(one) for one in found.open_steps] == ["snapshot users"]
     assert found.unfinished == found.deployment
+
+
+def test_a_start_does_not_take_tables_from_an_apply(image, tmp_path, monkeypatch) -> None:
+    """It registers the connector slowly, for instance a job that waits for Kafka Connect."""
+    start_pod(monkeypatch, tmp_path / "job", control=tmp_path / "control.db")
+    settings, registered = load_settings(), []
+    applied = [apply_image(settings, 1)]
+
+    def register(_: Settings, manifest: Manifest) -> None:
+        registered.append(set(manifest.sources))
+        if len(registered) == 1:
+            (image / "sources/users.yml").write_text(CAPTURED)
+            applied.append(apply_image(settings, 2))
+
+    monkeypatch.setattr(catalog, "register", register)
+    monkeypatch.setattr(catalog, "source_problems", lambda *_, **__: [])
+    monkeypatch.setattr(catalog, "dsn", lambda *_, **__: "postgresql://")
+    catalog.make_connector(settings)
+    assert registered == [{"orders"}, {"orders", "users"}]
 
 
 def test_continuous_views_of_a_pod_follow_what_another_pod_applied(
