@@ -9,6 +9,7 @@ from psycopg import sql
 
 from spark_jobs.access import timeouts
 from spark_jobs.access.source_tables import describe_table
+from spark_jobs.access.sql_names import sql_name
 from spark_jobs.definitions.vocabulary import SourceFormat
 from spark_jobs.deploy.errors import SourceUnreadableError
 from spark_jobs.errors import LakehouseError, Location, first_line
@@ -75,7 +76,7 @@ def _problems(connection: psycopg.Connection, source: SourceEntry) -> Iterator[L
         [_quoted(connection, source.table)],
     ).fetchone()
     if readable is not None and not readable[0]:
-        grant = f"GRANT SELECT ON {source.table} TO {readable[1]};"
+        grant = f"GRANT SELECT ON {sql_name(source.table)} TO {sql_name(str(readable[1]))};"
         problem = f"may not be read by role {readable[1]!r}: table {source.table}"
         yield _unreadable(source, problem, f"Run in the source database: {grant}")
     published = connection.execute(
@@ -84,17 +85,17 @@ def _problems(connection: psycopg.Connection, source: SourceEntry) -> Iterator[L
         [PUBLICATION, schema or "public", name],
     ).fetchone()
     if published is None:
-        remedy = (
-            f"Run in the source database: ALTER PUBLICATION {PUBLICATION} ADD TABLE {source.table};"
-        )
+        added = f"ALTER PUBLICATION {PUBLICATION} ADD TABLE {sql_name(source.table)};"
+        remedy = f"Run in the source database: {added}"
         problem = f"is not in publication {PUBLICATION!r}: table {source.table}"
         yield _unreadable(source, problem, remedy)
 
 
 def _closed(source: SourceEntry, role: str, error: psycopg.Error) -> SourceUnreadableError:
     """The schema of a table, in which the role may not look anything up."""
-    schema = (source.table or "").rpartition(".")[0] or "public"
-    grants = f"GRANT USAGE ON SCHEMA {schema} TO {role}; GRANT SELECT ON {source.table} TO {role};"
+    table, to = sql_name(source.table or ""), sql_name(role)
+    schema = table.rpartition(".")[0] or "public"
+    grants = f"GRANT USAGE ON SCHEMA {schema} TO {to}; GRANT SELECT ON {table} TO {to};"
     problem = f"may not be read by role {role!r}: {first_line(str(error))}"
     return _unreadable(source, problem, f"Run in the source database: {grants}")
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 
+from spark_jobs.access.sql_names import sql_name
 from spark_jobs.errors import LakehouseError, Location
 
 
@@ -261,9 +262,13 @@ class SlotRightsError(LakehouseError):
     primary = "role {role!r} may not drop replication slot {slot!r}"
     detail = "Nothing was done."
     hint = (
-        "Run in the source database: ALTER ROLE {role} REPLICATION; or repeat the command with "
+        "Run in the source database: ALTER ROLE {written} REPLICATION; or repeat the command with "
         "TIDEMARK_SOURCE_DATABASE set to the URL of a role that has the right."
     )
+
+    @property
+    def written(self) -> str:
+        return sql_name(self.role)
 
 
 class SourceTableMissingError(LakehouseError):
@@ -290,9 +295,13 @@ class ArraysLeftOutError(LakehouseError):
     primary = "the connector skips updates of table {table!r} that leave a large array as it was"
     detail = "This concerns values of more than about 2 kB in {columns}."
     hint = (
-        "If there may be any, run in the source database: ALTER TABLE {table} REPLICA IDENTITY "
+        "If there may be any, run in the source database: ALTER TABLE {written} REPLICA IDENTITY "
         "FULL. See docs/postgres-types.md."
     )
+
+    @property
+    def written(self) -> str:
+        return sql_name(self.table)
 
     def __post_init__(self) -> None:
         self.location = Location(self.file)
@@ -323,8 +332,8 @@ class SourceKeyError(LakehouseError):
     def remedy(self) -> str:
         if self.actual:
             return f"Declare keys: [{', '.join(self.actual)}]."
-        key = ", ".join(self.declared)
-        return f"Give it one, for instance: ALTER TABLE {self.table} ADD PRIMARY KEY ({key})."
+        table, key = sql_name(self.table), ", ".join(map(sql_name, self.declared))
+        return f"Give it one, for instance: ALTER TABLE {table} ADD PRIMARY KEY ({key})."
 
 
 class SettingsChangedError(LakehouseError):

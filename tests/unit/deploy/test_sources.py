@@ -15,6 +15,7 @@ from spark_jobs.graph.compile import compile_project
 from spark_jobs.graph.manifest import Manifest
 from spark_jobs.rollout.sources import new_source_facts
 from spark_jobs.settings import Settings, load_settings
+from spark_jobs.stack.errors import ArraysLeftOutError, SlotRightsError, SourceKeyError
 from tests.golden.declaration_cases import RIGHT, write_project
 
 TABLE = "public.deployed"
@@ -97,6 +98,15 @@ class Closed:
 
     def execute(self, *_: object) -> None:
         raise psycopg.errors.InsufficientPrivilege("permission denied for schema sales\nLINE 1")
+
+
+def test_statements_to_run_have_the_names_as_they_are() -> None:
+    """PostgreSQL takes names without quotes for lower case."""
+    key = SourceKeyError("sources/orders.yml", "public.Orders", ["orderId"], [])
+    assert 'ALTER TABLE public."Orders" ADD PRIMARY KEY ("orderId")' in key.hint
+    arrays = ArraysLeftOutError("sources/orders.yml", "public.Orders", ["tags"])
+    assert 'ALTER TABLE public."Orders" REPLICA IDENTITY' in arrays.hint
+    assert 'ALTER ROLE "my-role" REPLICATION' in SlotRightsError("my-role", "s").hint
 
 
 def test_a_schema_that_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
