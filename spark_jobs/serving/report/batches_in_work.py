@@ -36,11 +36,7 @@ class BatchInWork:
 
 
 def batches_in_work(project: OpenProject) -> dict[str, BatchInWork]:
-    """The running batch of each streaming query by name, without idle queries.
-
-    Raises:
-        CheckpointFormatError: another version of Spark wrote a checkpoint.
-    """
+    """The running batch of each streaming query by name, without idle queries."""
     from spark_jobs.storage.checkpoints import newest_checkpoint
     from spark_jobs.storage.lake import Lake
 
@@ -60,15 +56,23 @@ def batches_in_work(project: OpenProject) -> dict[str, BatchInWork]:
 
 
 def batch_in_work(checkpoint: str, *, bronze: str | None = None) -> BatchInWork | None:
-    """The running batch of a query; None while it is idle.
+    """The running batch of a query; None while it is idle, or if its checkpoint is damaged.
+
+    A query with a damaged checkpoint is refused, which its own row shows.
 
     Args:
         checkpoint: location of the query's checkpoint.
         bronze: location of the table that it reads; None if it reads Kafka.
-
-    Raises:
-        CheckpointFormatError: another version of Spark wrote the checkpoint.
     """
+    from spark_jobs.storage.errors import CheckpointFormatError
+
+    try:
+        return _batch_in_work(checkpoint, bronze)
+    except (CheckpointFormatError, ValueError, LookupError, AttributeError):
+        return None
+
+
+def _batch_in_work(checkpoint: str, bronze: str | None) -> BatchInWork | None:
     from spark_jobs.storage.checkpoints import last_committed, last_planned, planned
 
     number, ended = last_planned(checkpoint), last_committed(checkpoint)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from deltalake import write_deltalake
 
 from spark_jobs.serving.report.batches_in_work import BatchInWork, batch_in_work
@@ -54,3 +55,11 @@ def test_a_first_batch_of_a_table_counts_the_rows_of_its_version(tmp_path: Path)
     plan(tmp_path / "other", 0, {"reservoirVersion": 0, "index": 0})
     missing = batch_in_work(str(tmp_path / "other"), bronze=str(tmp_path / "none"))
     assert missing == BatchInWork(0, None, AT)
+
+
+@pytest.mark.parametrize("text", ["", "v1", "v1\n{", "v1\n{}\n{", "v1\n[]\n{}", "v9\n{}\n{}"])
+def test_a_damaged_checkpoint_hides_nothing_else(tmp_path: Path, text: str) -> None:
+    """After a power loss, for instance: somebody looks at the status because of it."""
+    plan(tmp_path, 0, {})
+    (tmp_path / "offsets" / "0").write_text(text)
+    assert batch_in_work(str(tmp_path)) is None
