@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -127,7 +128,12 @@ def _read(line: re.Match[str]) -> Skipped:
 def _answered(settings: Settings) -> int:
     path = _answers(settings)
     lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-    return int(json.loads(lines[-1])["changes"]) if lines else 0
+    for line in reversed(lines):
+        # A full disk may have cut off one, and the next begins in the same line.
+        for text in (line, line[max(0, line.rfind('{"at": ')) :]):
+            with suppress(ValueError):
+                return int(json.loads(text)["changes"])
+    return 0
 
 
 def _answers(settings: Settings) -> Path:

@@ -65,6 +65,19 @@ def test_a_change_that_was_left_out_waits_for_an_answer(settings: Settings) -> N
     assert len(skipped(settings)) == 3
 
 
+def test_an_answer_that_was_cut_off_is_no_answer(settings: Settings) -> None:
+    skipped_file(settings).write_text(LINES[0])
+    assert answer(settings, by="me", reason="rows were written again") == 1
+    answers = skipped_file(settings).with_suffix(".answered")
+    with answers.open("a") as file:
+        file.write('{"at": "2026-11-2')
+    with skipped_file(settings).open("a") as file:
+        file.write(LINES[2])
+    assert len(unanswered(settings)) == 1
+    assert answer(settings, by="me", reason="rows were written again") == 1
+    assert unanswered(settings) == []
+
+
 def test_a_stopped_task_left_out_nothing(settings: Settings) -> None:
     """It was stopped while its queue was full; later it reads the change again."""
     stopped = LINES[0].replace("}\n", "} java.lang.InterruptedException\n")
