@@ -207,7 +207,7 @@ OPS_TABLES: Final = {
                 *_OF_ATTEMPT,
                 ("tick", "string", "The tick whose input versions it read."),
                 ("status", "string", "Its status: published, skipped, blocked, failed, ..."),
-                ("decision", "string", "skip, full, incremental, range or rollback."),
+                ("decision", "string", "skip, full, incremental, range, rollback or promotion."),
                 ("rule", "string", "The maintenance strategy of an incremental refresh."),
                 ("reason_code", "string", "Why, for programs."),
                 ("reason", "string", "Why, for people."),
