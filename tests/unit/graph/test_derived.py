@@ -19,10 +19,12 @@ from spark_jobs.graph.sql import Relation, named_relation
 from tests.properties.maintenance import canonical
 
 PARTS = {"k0": "int", "n": "bigint", "nn0": "bigint", "sum0": "bigint"}
-TYPES = {"silver.a": {"k": "int", "x": "int"}, "silver.b": {"k": "int", "y": "int"}}
+TYPES = {"silver.a": {"k": "int", "x": "int"}, "silver.b": {"k": "int", "x": "int"}}
 JOINED = canonical(
-    "SELECT a.k, SUM(a.x) AS s FROM silver.a AS a JOIN silver.b AS b ON a.k = b.k GROUP BY a.k"
+    "SELECT a.k, SUM(a.x) AS s FROM silver.a AS a JOIN silver.b AS b ON a.k = b.k "
+    "JOIN silver.b AS c ON a.x = c.x GROUP BY a.k"
 )
+PUBLISHED = canonical("SELECT a.k, MAX(a.x) AS m FROM silver.a AS a GROUP BY a.k")
 
 
 @dataclass
@@ -66,14 +68,15 @@ def program(tables: Named, query: str = JOINED, clock: datetime | None = None) -
     return remembered_program(query, tables, clocks, types=TYPES, last=DeleteInsert(), prefix="_")
 
 
-def test_a_cached_program_is_reused_after_repeating_its_lookups() -> None:
+@pytest.mark.parametrize(("query", "name"), [(JOINED, "silver.b "), (PUBLISHED, "published")])
+def test_a_cached_program_is_reused_after_repeating_its_lookups(query: str, name: str) -> None:
     first, second = Named(), Named()
-    found = program(first)
-    assert program(second) is found
+    found = program(first, query)
+    assert program(second, query) is found
     assert sorted(set(first.read)) == sorted(second.read)
-    assert any(one.startswith("silver.b") for one in second.read), "contents are named by asking"
+    assert any(one.startswith(name) for one in second.read), "relations are named by asking"
     assert repr(found) == repr(
-        derived_program(JOINED, Named(), {}, types=TYPES, last=DeleteInsert(), prefix="_")
+        derived_program(query, Named(), {}, types=TYPES, last=DeleteInsert(), prefix="_")
     )
 
 
