@@ -1064,6 +1064,22 @@ RULES: dict[str, tuple[MaintenanceStrategy, str]] = {
             "ON l.s = r.x"
         ),
     ),
+    "groups by a converted column of a query in parentheses": (
+        GROUPS,
+        (
+            "SELECT CAST(CAST(s.u AS BOOLEAN) AS INT) AS v, MAX(s.y) AS most FROM "
+            "(SELECT a.k AS u, a.y FROM silver.a AS a) AS s "
+            "GROUP BY CAST(CAST(s.u AS BOOLEAN) AS INT)"
+        ),
+    ),
+    "largest of a window by a converted column": (
+        GROUPS,
+        (
+            "SELECT r.k, MAX(r.n) AS most FROM (SELECT a.k, COUNT(*) OVER "
+            "(PARTITION BY CAST(CAST(a.k AS BOOLEAN) AS INT)) AS n FROM silver.a AS a) AS r "
+            "GROUP BY r.k"
+        ),
+    ),
     "key beside GROUPING SETS of nothing": (
         KEPT,
         "SELECT a.x, COUNT(*) AS n FROM silver.a AS a GROUP BY a.x, GROUPING SETS (())",
