@@ -25,17 +25,14 @@ The rows that a refresh reads if all tables of a view changed, without the chang
 """
 
 
-def reads() -> str:
-    """The relations that each rule reads, in the order of the program."""
-    found = []
-    for name, (_, sql) in RULES.items():
-        tables = InDuckDb(frozenset(INTS))
-        program = derived_program(
-            canonical(sql), tables, {}, types=INTS, last=DeleteInsert(), prefix=""
-        )
-        steps = [" ".join(_read(one)) for one in queries_of(program)]
-        found.append(f"{name}: {' | '.join(filter(None, steps))}".rstrip(" "))
-    return HEAD + "\n".join(found) + "\n"
+def reads(name: str) -> str:
+    """A line with the relations that a rule reads, in the order of the program."""
+    tables = InDuckDb(frozenset(INTS))
+    program = derived_program(
+        canonical(RULES[name][1]), tables, {}, types=INTS, last=DeleteInsert(), prefix=""
+    )
+    steps = [" ".join(_read(one)) for one in queries_of(program)]
+    return f"{name}: {' | '.join(filter(None, steps))}".rstrip(" ")
 
 
 def queries_of(program: Program) -> Iterator[exp.Expr]:
@@ -74,7 +71,7 @@ def _read(query: exp.Expr) -> Iterator[str]:
 
 
 def test_every_rule_reads_what_was_reviewed() -> None:
-    text = reads()
+    text = HEAD + "\n".join(map(reads, RULES)) + "\n"
     if os.environ.get("REWRITE"):
         READS.write_text(text, encoding="utf-8")
     assert text == READS.read_text(encoding="utf-8")

@@ -1133,6 +1133,27 @@ RULES: dict[str, tuple[MaintenanceStrategy, str]] = {
             "FROM (SELECT a.x, a.y AS x__2 FROM silver.a AS a) AS s"
         ),
     ),
+    "window over a converted column that is shown": (
+        GROUPS,
+        (
+            "SELECT a.k, a.y, RANK() OVER (PARTITION BY CAST(a.k AS BOOLEAN) ORDER BY a.y) AS n "
+            "FROM silver.a AS a"
+        ),
+    ),
+    "left join of joined rows, with equalities of either side": (
+        GROUPS,
+        (
+            "SELECT a.k, a.x, c.z, b.z AS w FROM silver.a AS a JOIN silver.c AS c ON a.x > c.j "
+            "LEFT JOIN silver.b AS b ON a.k = b.k AND a.x = c.y AND b.x = b.z"
+        ),
+    ),
+    "left join of joined rows by another condition than equality": (
+        GROUPS,
+        (
+            "SELECT a.k, a.x, c.z, b.z AS w FROM silver.a AS a JOIN silver.c AS c ON a.x = c.y "
+            "LEFT JOIN silver.b AS b ON a.k < b.k"
+        ),
+    ),
 }
 
 
@@ -1169,21 +1190,24 @@ def test_groups_that_a_view_shows_are_taken_from_the_published_table(engine: Eng
         assert ("published" in tables) == reads, name
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "SELECT a.k, MAP('x', MAX(a.x)) AS m FROM silver.a AS a GROUP BY a.k",
-        "SELECT MAP('x', a.x)['x'] AS x FROM silver.a AS a",
-        "SELECT VARIANT_GET(PARSE_JSON('1'), '$', 'int') AS x FROM silver.a AS a",
-        "SELECT ARRAY_SORT(COLLECT_SET(a.x)) AS xs FROM silver.a AS a GROUP BY a.k",
-        "SELECT SIZE(COLLECT_SET(a.x)) AS n FROM silver.a AS a GROUP BY a.k",
-    ],
+COMPUTED = (
+    "SELECT a.k, MAP('x', MAX(a.x)) AS m FROM silver.a AS a GROUP BY a.k",
+    "SELECT MAP('x', a.x)['x'] AS x FROM silver.a AS a",
+    "SELECT VARIANT_GET(PARSE_JSON('1'), '$', 'int') AS x FROM silver.a AS a",
+    "SELECT ARRAY_SORT(COLLECT_SET(a.x)) AS xs FROM silver.a AS a GROUP BY a.k",
+    "SELECT SIZE(COLLECT_SET(a.x)) AS n FROM silver.a AS a GROUP BY a.k",
 )
+
+
+@pytest.mark.parametrize("sql", COMPUTED)
 def test_what_is_computed_with_is_neither_compared_nor_in_an_order(sql: str) -> None:
     assert maintenance_of(canonical(sql), types=INTS)[1] is None
 
 
-@pytest.mark.parametrize("generator", ["INLINE_OUTER", "INLINE"])
+GENERATORS = ("INLINE_OUTER", "INLINE")
+
+
+@pytest.mark.parametrize("generator", GENERATORS)
 def test_rows_of_a_generator_have_no_key(generator: str) -> None:
     # Merged by this key, rows of it that stay would be deleted.
     sql = f"SELECT a.k, {generator}(ARRAY(STRUCT(a.x), STRUCT(a.y))) AS v FROM silver.a AS a"

@@ -215,7 +215,7 @@ class Deltas:
         rows = self._over(node.child, [*map(named, node.columns)])
         if rows is not None:
             parts.append(rows.where(writer.at(node.condition, When.NEW), copy=False))
-        if writer.clocks and reads_clock(node.condition):
+        if reads_clock(node.condition):
             # Old rows that enter or leave the result because time has passed.
             new = writer.at(node.condition, When.NEW)
             old = writer.at(node.condition, When.OLD)
@@ -380,8 +380,7 @@ def netted(query: exp.Query, columns: tuple[str, ...]) -> exp.Select:
     names = [*map(named, columns)]
     total = exp.alias_(exp.Sum(this=named(WEIGHT)), "__sum")
     summed = exp.select(*names, total).from_(aliased(query, "t"), copy=False)
-    if names:
-        summed = summed.group_by(*map(named, columns), copy=False)
+    summed = summed.group_by(*map(named, columns), copy=False)
     return (
         exp.select(*map(named, columns), exp.alias_(named("__sum"), WEIGHT))
         .from_(aliased(summed, "t"), copy=False)

@@ -40,7 +40,7 @@ from spark_jobs.graph.manifest import Maintenance, MaintenanceStrategy, Operator
 # What follows from ties, without and with tie breakers.
 _UNDECIDED = "so two correct results may differ"
 _DECIDED = "and the other columns decide between them"
-_ADDED = re.compile(rf"(?<=\w)__\d+\b|\b{EAGER}\d+_")
+_ADDED = re.compile(rf"(?<=\w)(__\d+)+\b|\b{EAGER}\d+_")
 
 
 def maintenance_of(
@@ -224,8 +224,9 @@ def _operator(  # noqa: PLR0911 - one case for each operator
 def window_name(window: exp.Expr) -> str:
     """The name of the function that is called over a window."""
     call = window.this
-    call = call.this if isinstance(call, exp.IgnoreNulls | exp.RespectNulls) else call
-    return called_name(call) if isinstance(call, exp.Func) else "window"
+    while isinstance(call, exp.IgnoreNulls | exp.RespectNulls | exp.Filter):
+        call = call.this
+    return called_name(call)
 
 
 def with_broken_ties(found: Maintenance, written: Maintenance) -> Maintenance:

@@ -68,7 +68,7 @@ def eager(node: Aggregate, tables: Mapping[str, Mapping[str, str]], prefix: str)
         prefix: of the names of the new columns.
     """
     join = node.child
-    if not isinstance(join, LeftJoin) or join.side is not Side.OUTER or node.sessions:
+    if not isinstance(join, LeftJoin) or join.side is not Side.OUTER:
         return None
     keys = {value.name: name for name, value in node.keys if isinstance(value, exp.Column)}
     if len(keys) < len(node.keys) or not keys.keys() <= set(join.left.columns):
@@ -138,7 +138,6 @@ def _is_of_right(call: exp.Expr, join: LeftJoin) -> bool:
     column = call.this
     return (
         type(call) in _CALLS
-        and not call.expressions
         and isinstance(column, exp.Column)
         and column.name in join.right.columns
     )

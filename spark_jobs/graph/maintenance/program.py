@@ -191,7 +191,7 @@ def _visible(
         columns = [one.name if isinstance(one, exp.Column) else "" for one, _ in keys.pairs]
     for column, (_, key) in zip(columns, keys.pairs, strict=True):
         at_grouping[column] = key
-    reach = {name: name for name in at_grouping if name}
+    reach = {name: name for name in at_grouping}
     chain: list[Project] = []
     node = root
     while isinstance(node, Project | Filter):

@@ -156,8 +156,7 @@ class State:
         )
         sums = [exp.alias_(exp.Sum(this=named(name)), f"{name}_new") for name in rest]
         query = exp.select(*keys, *sums).from_(aliased(both, "t"), copy=False)
-        if keys:
-            query = query.group_by(*map(named, self.keys), copy=False)
+        query = query.group_by(*map(named, self.keys), copy=False)
         outer = exp.select(
             *map(named, self.keys), *(exp.alias_(named(f"{name}_new"), name) for name in rest)
         ).from_(aliased(query, "t"), copy=False)
@@ -368,7 +367,7 @@ def _plain(call: exp.Expr) -> tuple[exp.Expr, exp.Expr | None] | None:
     if isinstance(call, exp.Filter):
         condition, call = call.expression.this, call.this
     if isinstance(call, exp.CountIf):
-        condition = call.this if condition is None else exp.and_(condition, call.this)
+        condition = exp.and_(condition, call.this)
         call = exp.Count(this=exp.Star())
     if type(call) not in {exp.Count, *STORED} or call.expressions:
         return None
@@ -389,7 +388,7 @@ def _mean(total: exp.Expr, present: exp.Expr, kind: str) -> exp.Expr:
     decimal = _DECIMAL.fullmatch(kind)
     if decimal is None:
         return exp.Div(this=exp.cast(total, "double"), expression=present)
-    precision, scale = (min(int(digits) + 4, 38) for digits in decimal.groups())
+    precision, scale = (int(digits) + 4 for digits in decimal.groups())
     return exp.cast(exp.Div(this=total, expression=present), f"decimal({precision},{scale})")
 
 

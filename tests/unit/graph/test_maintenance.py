@@ -32,13 +32,13 @@ from spark_jobs.graph.maintenance.column_types import (
     is_exact,
     of_one_type,
 )
-from spark_jobs.graph.maintenance.delta import Step
+from spark_jobs.graph.maintenance.delta import Deltas, StateUpdate, Step
 from spark_jobs.graph.maintenance.describe import maintenance_of
 from spark_jobs.graph.maintenance.keys import Keys, restricted
 from spark_jobs.graph.maintenance.program import Program, derive
 from spark_jobs.graph.maintenance.query import build
 from spark_jobs.graph.maintenance.reasons import NotIncrementalError, Obstacle
-from spark_jobs.graph.maintenance.relation import When, whole_groups
+from spark_jobs.graph.maintenance.relation import When, Writer, whole_groups
 from spark_jobs.graph.maintenance.scope import named
 from spark_jobs.graph.maintenance.state_columns import state_columns
 from spark_jobs.graph.maintenance.states import Cutter
@@ -166,6 +166,34 @@ TYPES = {"silver.a": {"k": "int", "x": "decimal(9,2)", "y": "double"}}
             "SELECT COUNT(*) AS n FROM silver.b AS b GROUP BY b.k, SESSION_WINDOW(b.s, '1 hour')",
             "affected_group_recompute",
         ),
+        # Of a quotient that may be one of integers, no sum is kept, although its type is known.
+        (
+            "SELECT a.k, AVG(a.k / COALESCE(a.x, 1)) AS m FROM silver.a AS a GROUP BY a.k",
+            "affected_group_recompute",
+        ),
+        (
+            "SELECT MAX(s.v) AS m FROM (SELECT a.x + NULL AS v FROM silver.a AS a) AS s",
+            "aggregate_state",
+        ),
+        # Of whatever type, values that are not NULL can be counted.
+        ("SELECT a.k, COUNT(ARRAY(a.y)) AS n FROM silver.a AS a GROUP BY a.k", "aggregate_state"),
+        ("SELECT b.k, COUNT(b.z) AS n FROM silver.b AS b GROUP BY b.k", "aggregate_state"),
+        (
+            "SELECT a.k, COUNT(a.x, a.y) AS n FROM silver.a AS a GROUP BY a.k",
+            "affected_group_recompute",
+        ),
+        # Rows of a generator do not hide the types of the others.
+        (
+            (
+                "SELECT a.k, SUM(a.x) AS s FROM silver.a AS a LATERAL VIEW EXPLODE(ARRAY(1)) g "
+                "AS n GROUP BY a.k"
+            ),
+            "aggregate_state",
+        ),
+        (
+            "SELECT a.k, MAP('x', MAX(a.x)) AS m FROM silver.a AS a GROUP BY a.k",
+            "affected_group_recompute",
+        ),
         # In another order of adding a DOUBLE may come out otherwise.
         ("SELECT a.k, SUM(a.y) AS s FROM silver.a AS a GROUP BY a.k", "affected_group_recompute"),
         (
@@ -188,6 +216,12 @@ def test_the_rule_follows_from_the_sql(query: str, rule: str) -> None:
     [
         ("SELECT STDDEV(a.x) AS m FROM silver.a AS a", "DEPENDS_ON_EVERY_ROW"),
         ("SELECT a.k, SUM(a.x) OVER () AS s FROM silver.a AS a", "DEPENDS_ON_EVERY_ROW"),
+        (
+            "SELECT COUNT(DISTINCT a.k) AS n, STDDEV(a.x) AS m FROM silver.a AS a",
+            "DEPENDS_ON_EVERY_ROW",
+        ),
+        ("SELECT MAP('x', a.x) AS m FROM silver.a AS a", "INCOMPARABLE_TYPE"),
+        ("SELECT a.k, PARSE_JSON('1') AS v FROM silver.a AS a", "INCOMPARABLE_TYPE"),
         (
             "SELECT a.k, COLLECT_LIST(a.x) AS l FROM silver.a AS a GROUP BY a.k",
             "ORDER_DEPENDENT",
@@ -357,6 +391,79 @@ def test_operators_are_listed_as_they_are_written() -> None:
         "window rank by k",
         "scan silver.b",
     ]
+    query = (
+        "SELECT s.k, SUM(s.x) FILTER (WHERE s.x > 1) OVER (PARTITION BY s.k) AS v, "
+        "FIRST_VALUE(s.x) IGNORE NULLS OVER (PARTITION BY s.k ORDER BY s.x) AS w FROM "
+        "(SELECT DISTINCT a.k, a.x FROM silver.a AS a LATERAL VIEW EXPLODE(ARRAY(1)) g AS n) AS s "
+        "JOIN (SELECT COUNT(DISTINCT b.k) AS n FROM silver.b AS b) AS t ON s.k = t.n "
+        "LEFT JOIN silver.c AS c ON s.k = c.k "
+        "WHERE EXISTS (SELECT 1 FROM silver.d AS d WHERE d.k = s.k) "
+        "AND NOT EXISTS (SELECT 1 FROM silver.e AS e WHERE e.k = s.k) ORDER BY s.k LIMIT 3"
+    )
+    found, _ = maintenance_of(query, types=TYPES)
+    assert [one.operator for one in found.operators] == [
+        "first rows by k",
+        "aggregate COUNT(*) by k, v, w",
+        "window sum, first_value by k",
+        "anti join on k = k",
+        "semi join on k = k",
+        "outer join on k = k",
+        "join of 2",
+        "aggregate distinct rows by k, x",
+        "generate",
+        "scan silver.a",
+        "aggregate COUNT(d1_0_0) by nothing",
+        "aggregate distinct rows by k",
+        *("scan silver.b", "scan silver.c", "scan silver.d", "scan silver.e"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT b.k FROM silver.b AS b WHERE b.x > 1",
+        "SELECT b.k, g.n FROM silver.b AS b LATERAL VIEW EXPLODE(b.l) g AS n",
+        "SELECT b.k FROM silver.b AS b JOIN silver.c AS c ON b.k = c.k",
+        "SELECT b.k, c.x FROM silver.b AS b LEFT JOIN silver.c AS c ON b.k = c.k",
+        "SELECT b.k FROM silver.b AS b UNION ALL SELECT c.k FROM silver.c AS c",
+        "SELECT b.k, MAX(b.x) AS m FROM silver.b AS b GROUP BY b.k",
+        "SELECT MAX(b.x) AS m FROM silver.b AS b GROUP BY b.k",
+        "SELECT MAX(b.x) AS m FROM silver.b AS b",
+        "SELECT b.k, RANK() OVER (PARTITION BY b.k ORDER BY b.x) AS r FROM silver.b AS b",
+        "SELECT b.k FROM silver.b AS b ORDER BY b.k LIMIT 3",
+        "SELECT v.k FROM VALUES (1) AS v(k)",
+    ],
+)
+def test_without_a_changed_table_nothing_changes(query: str) -> None:
+    """The types of b are those of a, which is the only table that changed."""
+    types = {"silver.b": TYPES["silver.a"]}
+    root, outputs = build(query)
+    tables = InDuckDb(frozenset({"silver.a"}))
+    assert Deltas(Writer(tables, {})).delta(root) is None
+    cutter = Cutter(types)
+    program = derive(
+        (cutter.cut(root), outputs), tables, {}, last=DeleteInsert(), states=cutter.states
+    )
+    assert program.change is None
+    assert not any(isinstance(step, Step) for step in program.steps)
+    updates = [step for step in program.steps if isinstance(step, StateUpdate)]
+    assert [(one.update, one.change) for one in updates] == [(None, None)] * len(cutter.states)
+
+
+@pytest.mark.parametrize(("large", "steps"), [(True, 1), (False, 0)])
+def test_the_change_is_joined_before_a_large_table_is(large: bool, steps: int) -> None:
+    root, outputs = build(
+        "SELECT a.k FROM silver.a AS a JOIN silver.b AS b ON a.k = b.x JOIN silver.c AS c "
+        "ON b.x = c.y"
+    )
+    tables = InDuckDb(frozenset({"silver.a"}), all_large=large)
+    program = derive((root, outputs), tables, {}, last=DeleteInsert())
+    assert program.change is not None
+    queries = [step.query for step in program.steps if isinstance(step, Step)]
+    joined = [one for one in queries if one.find(exp.Join)]
+    assert [to_sql(one).count("k = x") for one in joined] == [1] * steps
+    assert to_sql(program.change).count("k = x") == 1 - steps
+    assert to_sql(program.change).count("x = y") == 1
 
 
 def changed(query: str, clocks: Mapping[When, datetime] | None = None) -> Program:
@@ -379,6 +486,7 @@ def test_rows_that_did_not_change_are_read_only_for_a_condition_on_the_clock() -
     query = "SELECT a.k FROM silver.a AS a WHERE a.x > 1"
     assert read(changed(query)) == {"silver_a_change": 1}
     clocks = {When.OLD: NOON, When.NEW: NOON + timedelta(days=1)}
+    assert read(changed(query, clocks)) == {"silver_a_change": 1}
     # For the rows that come in, and for those that leave.
     found = read(changed(f"{query} AND a.d <= CURRENT_DATE()", clocks))
     assert found == {"silver_a_change": 1, "silver_a_old": 2}
@@ -397,6 +505,8 @@ def test_first_rows_of_a_table_that_did_not_change_are_not_read() -> None:
 def test_of_aggregate_state_only_the_changed_groups_are_read() -> None:
     program = changed("SELECT a.k, SUM(a.x) AS s FROM silver.a AS a GROUP BY a.k")
     name = InDuckDb(frozenset()).change("state.0").name
+    # Rows that cancel out need not be found before they are added up.
+    assert [one.name for one in program.steps if isinstance(one, Step)] == ["__groups_2", name]
     [change] = [one.query for one in program.steps if isinstance(one, Step) and one.name == name]
     # Before the change and after it.
     assert to_sql(change).count("LEFT SEMI JOIN __groups") == 2
@@ -597,7 +707,10 @@ def test_the_next_join_is_one_that_a_condition_ties() -> None:
 
 
 def test_aggregate_state_is_described_in_terms_of_sql() -> None:
-    query = "SELECT a.k, SUM(a.x) AS s, COUNT(a.y) AS n FROM silver.a AS a GROUP BY a.k"
+    query = (
+        "SELECT a.k, SUM(a.x) AS s, COUNT(a.y) AS n, COUNT(*) AS rows, COUNT_IF(a.y > 1) AS m "
+        "FROM silver.a AS a GROUP BY a.k"
+    )
     assert state_columns(query, TYPES) == {
         "state.0": (
             ("k0", "k"),
@@ -605,8 +718,33 @@ def test_aggregate_state_is_described_in_terms_of_sql() -> None:
             ("nn0", "COUNT(x)"),
             ("sum0", "SUM(x)"),
             ("nn1", "COUNT(y)"),
+            ("nn2", "COUNT(IF(y > 1, 1, NULL))"),
         )
     }
+
+
+@pytest.mark.parametrize(
+    ("calls", "extremes"),
+    [("SUM(a.x) AS s, COUNT(a.y) AS n", []), ("MAX(a.x) AS m, COUNT(a.y) AS n", ["max0"])],
+)
+def test_of_each_argument_only_what_the_view_needs_is_stored(
+    calls: str, extremes: list[str]
+) -> None:
+    cutter = Cutter(TYPES)
+    cutter.cut(build(f"SELECT {calls} FROM silver.a AS a")[0])
+    (state,) = cutter.states
+    rows = parse("SELECT x, y, 1 AS w FROM t")
+    assert isinstance(rows, exp.Query)
+    assert state.content(rows).named_selects == list(state.columns)
+    moved = state.change(rows, "w").named_selects
+    ways = [f"{one}_{way}" for one in extremes for way in ("in", "out")]
+    assert sorted(moved) == sorted({*state.columns} - {*extremes} | {*ways})
+
+
+def test_rows_that_a_query_uses_twice_are_stored_once() -> None:
+    groups = "(SELECT {0}.k, COUNT(*) AS n FROM silver.{0} AS {0} GROUP BY {0}.k)"
+    query = f"SELECT s.n FROM {groups.format('a')} AS s FULL JOIN {groups.format('b')} AS t"
+    assert list(state_columns(f"{query} ON s.k = t.k", TYPES)) == ["state.0", "state.1"]
 
 
 def test_extremes_without_group_by_are_stored() -> None:

@@ -32,6 +32,7 @@ LIMITED = {
         1,
         2,
     ),
+    "SELECT o.id FROM silver.orders AS o UNION ALL SELECT 7 AS id": (1, 2),
     "SELECT o.id FROM silver.orders AS o WHERE EXISTS "
     "(SELECT 1 FROM silver.users AS u WHERE u.user_id = o.user_id)": (1, 2),
     "SELECT o.id, o.amount FROM silver.orders AS o ORDER BY o.amount DESC, o.id LIMIT 2": (2, 2),
@@ -41,6 +42,11 @@ LIMITED = {
 UNLIMITED = (
     "SELECT o.id FROM silver.orders AS o ORDER BY o.id OFFSET 1",
     "SELECT o.id FROM silver.orders AS o ORDER BY o.id LIMIT 1 + 1",
+    "SELECT o.id FROM silver.orders AS o ORDER BY o.id LIMIT 1.5",
+    """SELECT o.id FROM silver.orders AS o UNION ALL SELECT o.id FROM silver.orders AS o
+    JOIN silver.users AS u ON u.user_id = o.user_id""",
+    """SELECT o.id, u.segment FROM silver.orders AS o
+    LEFT JOIN silver.users AS u ON u.user_id = o.user_id""",
     """SELECT o.id, u.segment FROM silver.orders AS o
     JOIN silver.users AS u ON u.user_id = o.user_id""",
     """SELECT u.user_id, o.id FROM silver.users AS u
