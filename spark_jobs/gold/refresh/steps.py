@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from spark_jobs.gold.base.context import GoldContext, gold_table
 from spark_jobs.gold.base.errors import AttemptStateError, BaseMovedError
 from spark_jobs.gold.compute.aggregate_state import sweep_groups
+from spark_jobs.gold.compute.pinned import query_failures
 from spark_jobs.gold.refresh import auditing, ledger, publishing, staging
 from spark_jobs.gold.refresh.arrivals import arrivals
 from spark_jobs.gold.refresh.observe import Pin, completed, estimate, newest, observe, pinned_for
@@ -57,8 +58,7 @@ FAILPOINTS = (
     "gold.publish.cleaned",
     "gold.publish.recorded",
 )
-# Failpoints of refreshes with aggregate state.
-KEPT_FAILPOINTS = ("gold.stage.groups_written",)
+KEPT_FAILPOINTS = ("gold.stage.groups_written",)  # Of refreshes with aggregate state.
 
 
 @dataclass(frozen=True)
@@ -115,8 +115,7 @@ class Refresher:
         Raises:
             ViewUnknownError: the project has no such view.
         """
-        plan, _ = self._plan(view, tick="", force=False, pin=newest)
-        return plan
+        return self._plan(view, tick="", force=False, pin=newest)[0]
 
     def plan(
         self,
@@ -223,11 +222,13 @@ class Refresher:
             AttemptStateError: the result did not pass the audit.
             BaseMovedError: a change was computed for another publication than the newest.
             LeaseTakenError: another writer holds the table's lease.
+            QueryFailedError: Spark cannot read the staged rows or write the table.
         """
         attempt = self._attempt(attempt_id, step="publish")
         if not _passed(attempt):
             raise AttemptStateError(attempt_id, status=attempt.status, step="publish")
-        with ledger.timed_step(self.context, attempt, "publish") as facts:
+        timed = ledger.timed_step(self.context, attempt, "publish")
+        with timed as facts, query_failures(attempt.view):
             published = publishing.publish(self.context, work_item(attempt))
             facts["changed"] = published.changed
         self._record(attempt, published)
@@ -306,9 +307,8 @@ class Refresher:
         """
         self.context.entry(view)
         published = observe(self.context, view, pin=newest).published
-        return self.context.store.bump_epoch(
-            gold_table(view), reason=reason, above=published.epoch if published else 0
-        )
+        above = published.epoch if published else 0
+        return self.context.store.bump_epoch(gold_table(view), reason=reason, above=above)
 
     def _plan(
         self, view: str, *, tick: str, force: bool, pin: Pin, let_pass: str | None = None

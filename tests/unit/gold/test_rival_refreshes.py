@@ -13,6 +13,7 @@ from types import ModuleType
 
 import pytest
 from deltalake import DeltaTable
+from pyspark.errors import PySparkException
 from rich.progress import Progress
 
 from spark_jobs.cli.refresh import _refresh_one
@@ -49,7 +50,7 @@ from spark_jobs.state.errors import LeaseTakenError
 from spark_jobs.state.pinned_views import PinnedView
 from spark_jobs.state.replays import ReplayRecord, ReplayStatus, ReplayView, ViewProgress
 from spark_jobs.state.types import utc_now
-from spark_jobs.storage import arrow_tables, log
+from spark_jobs.storage import arrow_tables, log, writer
 from spark_jobs.storage.errors import LogUnreadableError
 from spark_jobs.storage.history import remove_table
 from tests.unit.gold.test_refreshes_here import PLAIN, Project, table
@@ -107,6 +108,22 @@ def test_what_fails_after_the_commit_does_not_hide_the_publication(
         found = refresher.context.store.attempts("v", statuses=(AttemptStatus.PUBLISHED,))
         assert [one.published_version for one in found] == [1, 0]
         assert found[0].error is None
+
+
+def test_an_error_of_spark_s_writer_has_a_condition(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The command goes on with its other views."""
+
+    def fails(*_: object, **__: object) -> None:
+        raise PySparkException("[TASK_WRITE_FAILED] Task failed while writing rows to /lake.")
+
+    with monkeypatch.context() as full:
+        full.setattr(writer, "change", fails)
+        with pytest.raises(QueryFailedError, match="TASK_WRITE_FAILED"):
+            project.refresh()
+    project.refresh()
+    assert project.rows() == [(1, 10), (2, 20)]
 
 
 def test_a_recomputation_that_a_refresh_overtakes_before_its_audit_is_built_again(
