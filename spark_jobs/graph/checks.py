@@ -29,6 +29,7 @@ from spark_jobs.graph.place_checks import check_places
 from spark_jobs.graph.resolve import Schemas, resolve
 from spark_jobs.graph.semantic_errors import QuotedTableError
 from spark_jobs.graph.sql import table_nodes
+from spark_jobs.graph.unit_checks import check_units
 from spark_jobs.names import COLUMN, RESERVED_COLUMN_PREFIX, TableName
 
 
@@ -71,6 +72,7 @@ def check_functions(tree: exp.Query, source: SqlText, subject: str) -> Iterator[
     yield from check_arguments(tree, source)
     yield from check_casts(tokens, source, subject)
     yield from check_literals(tokens, source, subject)
+    yield from check_units(tokens, source, subject)
     yield from check_places(tree, source, subject)
     yield from check_clauses(tree, source, subject)
 

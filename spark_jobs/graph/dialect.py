@@ -25,6 +25,7 @@ from sqlglot.transforms import (
 )
 
 from spark_jobs.graph.inference import overrides
+from spark_jobs.graph.interval_texts import with_plain_number
 from spark_jobs.graph.written_calls import count_arguments, note_call, truncation
 
 _SUM = re.compile(r"([\d.]*e[+-]?\d+)([+-])(.+)", re.IGNORECASE)
@@ -145,6 +146,13 @@ class _Reader(SparkParser):
         whole = exp.Paren(this=found)
         whole.meta[_UNITS] = True
         return whole
+
+    def _parse_interval_span(self, this: Any, **kwargs: Any) -> exp.Interval:
+        """Read the length of an interval: sqlglot drops the sign of '- 1 day'."""
+        parts = exp.INTERVAL_STRING_RE.findall(this.name) if this.is_string else []
+        if len(parts) == 1 and exp.INTERVAL_STRING_RE.fullmatch(this.name) is None:
+            this = exp.Literal.string(with_plain_number(this.name))
+        return super()._parse_interval_span(this, **kwargs)
 
     def _replace_lambda(self, node: exp.Expr | None, expressions: list[exp.Expr]) -> Any:
         """Find the arguments of a lambda, whose names may be in any case."""
@@ -366,6 +374,8 @@ def parse(sql: str) -> exp.Expr:
     "SELECT -CAST('1.50' AS DECIMAL(3, 2)), -3L FROM x"
     >>> to_sql(parse("select -1::string, t - interval 1 day 2 hours, f(b, A -> a + 1) from x"))
     "SELECT CAST(-1 AS STRING), t - INTERVAL '1' DAY '2' HOURS, F(b, A -> A + 1) FROM x"
+    >>> to_sql(parse("select t + interval '- 1 day', t + interval '+.5 seconds' from x"))
+    "SELECT t + INTERVAL '-1' DAY, t + INTERVAL '0.5' SECONDS FROM x"
     >>> to_sql(parse("select f(v):a.B[0]::int + 1 from x"))
     "SELECT CAST(VARIANT_GET(F(v), '$.a.B[0]', 'variant') AS INT) + 1 FROM x"
     >>> to_sql(parse("select a as b from x qualify rank() over (order by x.b) = 1 limit 2"))

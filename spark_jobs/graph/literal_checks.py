@@ -26,15 +26,16 @@ _CLOCK: Final = re.compile(r"(?:^|[ T])(\d{1,2}):(\d{1,2})(?::(\d{1,2}))?(?=$|[^
 _UNITS: Final = (
     "year", "month", "week", "day", "hour", "minute", "second", "millisecond", "microsecond",
 )  # fmt: skip
-_INTERVAL: Final = re.compile(
-    rf"\s*(?:interval\s+)?(?:[+-]?\s*(?:\d+\.?\d*|\.\d+)\s*(?:{'|'.join(_UNITS)})s?\s*)+",
-    re.IGNORECASE,
-)
+_OF_MONTHS: Final = frozenset({"year", "month"})
+_PART: Final = re.compile(r"[+-]?\s*(\d+\.?\d*|\.\d+)\s+([a-z]+?)s?(?:\s+|$)", re.IGNORECASE)
 _NUMBER: Final = re.compile(r"\s*[+-]?\s*(?:\d+\.?\d*|\.\d+)\s*")
 _HINTS: Final = {
     "DATE": "Write DATE '2026-01-31'.",
     "TIMESTAMP": "Write TIMESTAMP '2026-01-31 23:59:59'.",
-    "INTERVAL": "Write INTERVAL 2 DAYS, or INTERVAL '1 month 2 days'; a quarter is 3 months.",
+    "INTERVAL": (
+        "Write INTERVAL 2 DAYS, or INTERVAL '1 day 2 hours'; only seconds have a fraction, months "
+        "and days are intervals of their own, and a quarter is 3 months."
+    ),
 }
 
 
@@ -45,7 +46,7 @@ def check_literals(
     for at, (word, value) in enumerate(pairwise(tokens)):
         kind, following = word.text.lower(), tokens[at + 2 : at + 4]
         if kind == "interval" and value.token_type is TokenType.NUMBER:
-            right, shown = _is_unit(following), "INTERVAL"
+            right, shown = _is_length(value.text, following), "INTERVAL"
         elif value.token_type is not TokenType.STRING:
             continue
         elif kind == "date":
@@ -100,12 +101,32 @@ def _length(text: str, following: Sequence[Token]) -> bool:
     if words[1:] == ["to"]:
         return any(one.isdigit() for one in text)
     if _is_unit(following):
-        return _NUMBER.fullmatch(text) is not None
-    return _INTERVAL.fullmatch(text) is not None
+        return _NUMBER.fullmatch(text) is not None and _is_length(text, following)
+    return _is_text_of_length(text.strip())
+
+
+def _is_length(number: str, following: Sequence[Token]) -> bool:
+    return _is_unit(following) and ("." not in number or _unit(following[0]) == "second")
+
+
+def _is_text_of_length(text: str) -> bool:
+    text = re.sub(r"^interval\s+", "", text, flags=re.IGNORECASE)
+    found = list(_PART.finditer(text))
+    units = [one[2].lower() for one in found]
+    whole = "".join(one[0] for one in found) == text and bool(found)
+    fractions = all(
+        "." not in one[1] or unit == "second" for one, unit in zip(found, units, strict=True)
+    )
+    months = {unit in _OF_MONTHS for unit in units}
+    return whole and fractions and len(months) == 1 and set(units) <= set(_UNITS)
+
+
+def _unit(token: Token) -> str:
+    return token.text.lower().removesuffix("s")
 
 
 def _is_unit(following: Sequence[Token]) -> bool:
-    return bool(following) and following[0].text.lower().removesuffix("s") in _UNITS
+    return bool(following) and _unit(following[0]) in _UNITS
 
 
 def _shown(word: Token, value: Token, following: Sequence[Token]) -> str:

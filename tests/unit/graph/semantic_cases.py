@@ -546,6 +546,17 @@ _REFUSED_EXPRESSIONS = {
     "interval of quarters": ("o.day + INTERVAL 1 QUARTER", "LITERAL", "1:16"),
     "interval of quarters in a text": ("o.day + INTERVAL '1 quarter'", "LITERAL", "1:16"),
     "interval of a short unit": ("o.created_at + INTERVAL 2 min", "LITERAL", "1:23"),
+    "interval of a part of a day": ("o.created_at + INTERVAL 1.5 DAYS", "LITERAL", "1:23"),
+    "interval of a part of a day in a text": ("o.day + INTERVAL '1.0 days'", "LITERAL", "1:16"),
+    "interval without a space": ("o.created_at + INTERVAL '2days'", "LITERAL", "1:23"),
+    "interval of months and days": ("o.day + INTERVAL '1 month 2 days'", "LITERAL", "1:16"),
+    "unit in quotes": ("DATEADD('day', 1, o.created_at)", "LITERAL", "1:16"),
+    "short unit": ("DATEADD(M, 1, o.created_at)", "LITERAL", "1:16"),
+    "unit that is a column": ("DATEDIFF(order_id, o.day, o.day)", "LITERAL", "1:17"),
+    "unit in the plural": ("TIMESTAMPDIFF(DAYS, o.day, o.day)", "LITERAL", "1:22"),
+    "part of another engine": ("EXTRACT(EPOCH FROM o.created_at)", "LITERAL", "1:16"),
+    "part in quotes": ("EXTRACT('year' FROM o.day)", "LITERAL", "1:16"),
+    "short part": ("DATE_PART('Q', o.day)", "LITERAL", "1:18"),
     "interval of nanoseconds": ("o.created_at + INTERVAL '2' NANOSECONDS", "LITERAL", "1:23"),
     "generator within a call": ("UPPER(EXPLODE(o.tags))", "GENERATOR", "1:"),
     "generator within an operator": ("EXPLODE(o.tags) || 'x'", "GENERATOR", "1:"),
@@ -633,6 +644,12 @@ _TAKEN_EXPRESSIONS = {
     "times in short": "TIMESTAMP '2026-01-01' < TIMESTAMP '2026-01-01T10:00:00Z'",
     "time with a zone": "TIMESTAMP '2026-01-01 1:2:3 Europe/Berlin'",
     "intervals": "o.created_at + INTERVAL '1' DAY + INTERVAL '1 day -2 hours' - INTERVAL 2 WEEKS",
+    "units and parts": (
+        "IF(DATEDIFF(DAY, o.day, o.created_at) > DATEDIFF(o.day, o.day) + EXTRACT(QTR FROM o.day) "
+        "+ DATE_PART('Dow', o.day), DATEADD(dayofyear, -1, o.created_at), "
+        "TIMESTAMPADD(HOUR, 1, o.created_at))"
+    ),
+    "intervals with signs": "o.created_at + INTERVAL '- 1 day' + INTERVAL '.5 seconds'",
     "interval of parts": "o.created_at + INTERVAL '1:30' HOUR TO MINUTE + INTERVAL '1.5' SECOND",
     "generator": "EXPLODE(o.tags)",
     "two generators": "EXPLODE(o.tags) AS a, EXPLODE_OUTER(o.tags)",
