@@ -1080,6 +1080,10 @@ RULES: dict[str, tuple[MaintenanceStrategy, str]] = {
             "GROUP BY r.k"
         ),
     ),
+    "largest of a join by columns of both sides": (
+        GROUPS,
+        (f"SELECT a.x, b.z, MAX(a.y) AS most FROM {_JOINED.format('JOIN')} GROUP BY a.x, b.z"),
+    ),
     "key beside GROUPING SETS of nothing": (
         KEPT,
         "SELECT a.x, COUNT(*) AS n FROM silver.a AS a GROUP BY a.x, GROUPING SETS (())",

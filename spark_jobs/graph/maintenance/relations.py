@@ -216,8 +216,8 @@ def _full_outer(left: Node, right: Node, condition: exp.Expr) -> Node:
 
 
 def _generate(builder: Builder, child: Node, lateral: exp.Lateral, scope: Scope) -> Node:
-    alias = lateral.args.get("alias")
-    if not isinstance(lateral.this, exp.Func) or alias is None or not alias.columns:
+    alias = lateral.args["alias"]
+    if not isinstance(lateral.this, exp.Func) or not alias.columns:
         raise _unsupported(lateral, "a lateral subquery, or a generator without names")
     call = scope.rewrite(lateral.this)
     outer = bool(lateral.args.get("outer"))

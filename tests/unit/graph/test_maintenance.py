@@ -879,6 +879,8 @@ def test_a_sum_is_stored_of_values_whose_negative_has_all_their_digits(
         "JOIN silver.b AS b USING (k)",
         "NATURAL JOIN silver.b AS b",
         ", LATERAL (SELECT b.x AS v FROM silver.b AS b WHERE b.k = a.k) AS g",
+        ", LATERAL (SELECT b.x FROM silver.b AS b WHERE b.k = a.k) AS g(v)",
+        ", LATERAL EXPLODE(SEQUENCE(1, a.k))",
         "LATERAL VIEW EXPLODE(SEQUENCE(1, a.k)) g",
         "JOIN silver.b AS b(k, x) ON b.k = a.k",
         "CROSS JOIN (SELECT b.k, b.x FROM silver.b AS b) AS s(k)",
