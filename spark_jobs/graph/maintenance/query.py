@@ -56,15 +56,14 @@ def build(query: str, *, keys: Mapping[str, frozenset[str]] | None = None) -> Bu
 
 
 def _separate_fields(tree: exp.Expr) -> None:
-    """Write ``(t.place).at.x`` for ``t.place.at.x``, which would name a table ``t.place.at``."""
-    nodes = (one for kind in (exp.Table, exp.Subquery) for one in tree.find_all(kind))
-    relations = {one.alias.lower() for one in nodes}
+    """Write ``(t.place).at.x`` for ``t.place.at.x``, which would name a table ``t.place.at``.
+
+    The first part is a relation: canonical queries have no tables with a layer in columns.
+    """
     for column in [*tree.find_all(exp.Column)]:
         match column.parts:
             # Those of a time window are found by their names.
-            case [relation, name, field, *more] if (
-                relation.name.lower() in relations and name.name.lower() not in _WINDOWS
-            ):
+            case [relation, name, field, *more] if name.name.lower() not in _WINDOWS:
                 value = exp.Paren(this=exp.Column(this=name, table=relation))
                 column.replace(exp.Dot.build([value, field, *more]))
 

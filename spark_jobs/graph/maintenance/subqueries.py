@@ -351,8 +351,6 @@ def _rewrite(expression: exp.Expr, scope: Scope, node: Node) -> exp.Expr:
     for column in list(copy.find_all(exp.Column)):
         if column.table or column.name not in known:
             column.replace(named(scope.resolve(column)))
-    if not used(copy.this) <= known:
-        raise unsupported(expression, "a condition that reads the query around in this place")
     return copy.this  # type: ignore[no-any-return]
 
 
@@ -380,7 +378,7 @@ def _is_scalar(query: exp.Select) -> bool:
     one = query.selects[0].unalias()
     if any(query.args.get(name) for name in clauses) or one.find(exp.Window) or generates(one):
         return False
-    return len(query.selects) == 1 and aggregates(one)
+    return aggregates(one)
 
 
 def unsupported(node: exp.Expr, what: str) -> NotIncrementalError:
