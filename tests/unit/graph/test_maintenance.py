@@ -908,6 +908,13 @@ def test_what_does_not_write_its_names_or_condition_out_is_refused(more: str) ->
         ),
         (
             (
+                "SELECT a.k FROM silver.a AS a "
+                "WHERE EXISTS(ARRAY(a.k), v -> a.x IN (SELECT b.k FROM silver.b AS b))"
+            ),
+            "UNSUPPORTED_SUBQUERY: this form of subquery has no incremental rule",
+        ),
+        (
+            (
                 "SELECT a.k, (SELECT MAX(b.x + a.k) FROM silver.b AS b WHERE b.k = a.k) AS v "
                 "FROM silver.a AS a"
             ),
