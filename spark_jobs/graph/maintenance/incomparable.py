@@ -31,7 +31,13 @@ _OF_MAPS = frozenset([
 ])  # fmt: skip
 _OF_VARIANTS = frozenset(["parse_json", "try_parse_json", "to_variant_object"])
 _PARTS_OF_VARIANTS = frozenset(["variant_get", "try_variant_get"])
-_CHOICES = (exp.Coalesce, exp.If, exp.Case, exp.Nullif)
+_CHOICES = (exp.Coalesce, exp.If, exp.Nvl2, exp.Case, exp.Nullif)
+# They return the value of one row, or are around a function that does.
+_OF_ONE_ROW = (
+    *(exp.Window, exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.Lag, exp.Lead),
+    *(exp.FirstValue, exp.LastValue, exp.NthValue, exp.First, exp.Last, exp.AnyValue),
+    *(exp.ArgMax, exp.ArgMin),
+)
 
 
 def incomparable(
@@ -68,8 +74,8 @@ def is_computed(value: exp.Expr, kinds: Mapping[str, str], word: str) -> bool:
     if kind:
         return word in kind
     value = value.unnest()
-    if isinstance(value, _CHOICES):
-        return any(is_computed(one, kinds, word) for one in chosen_values(value))
+    if parts := _parts(value):
+        return any(is_computed(one, kinds, word) for one in parts)
     if isinstance(value, exp.Cast):
         return word in f"{to_sql(value.to).lower()}<"
     name = called_name(value)
@@ -79,6 +85,19 @@ def is_computed(value: exp.Expr, kinds: Mapping[str, str], word: str) -> bool:
     if name == "from_json":
         return any(word in one.name.lower() for one in value.find_all(exp.Literal))
     return name in (_OF_MAPS if word == MAP else _OF_VARIANTS)
+
+
+def _parts(value: exp.Expr) -> list[exp.Expr]:
+    """The values of which an expression is one, or that it holds."""
+    if isinstance(value, _CHOICES):
+        return chosen_values(value)
+    if isinstance(value, _OF_ONE_ROW):
+        return [value.this]
+    if isinstance(value, exp.Struct | exp.Array):
+        return [
+            one.expression if isinstance(one, exp.PropertyEQ) else one for one in value.expressions
+        ]
+    return []
 
 
 def _below(node: Node) -> Iterator[Node]:
@@ -116,7 +135,8 @@ def _origin(node: Node, name: str) -> tuple[Node, exp.Expr] | None:
             )
             value = dict(named).get(name)
             if value is None:
-                return _origin(node.child, name) if isinstance(node, Window) else None
+                # A window has the columns of its rows beside its own.
+                return _origin(node.child, name)
             if isinstance(value, exp.Column):
                 return _origin(node.child, value.name)
             return node.child, value

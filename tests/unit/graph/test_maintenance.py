@@ -21,6 +21,7 @@ from spark_jobs.graph.maintenance.algebra import (
     Project,
     Scan,
     TopK,
+    Union,
     Window,
     children,
 )
@@ -34,6 +35,7 @@ from spark_jobs.graph.maintenance.column_types import (
 )
 from spark_jobs.graph.maintenance.delta import Deltas, StateUpdate, Step
 from spark_jobs.graph.maintenance.describe import maintenance_of
+from spark_jobs.graph.maintenance.incomparable import MAP, VARIANT, is_computed
 from spark_jobs.graph.maintenance.keys import Keys, restricted
 from spark_jobs.graph.maintenance.program import Program, derive
 from spark_jobs.graph.maintenance.query import build
@@ -222,6 +224,27 @@ def test_the_rule_follows_from_the_sql(query: str, rule: str) -> None:
         ),
         ("SELECT MAP('x', a.x) AS m FROM silver.a AS a", "INCOMPARABLE_TYPE"),
         ("SELECT a.k, PARSE_JSON('1') AS v FROM silver.a AS a", "INCOMPARABLE_TYPE"),
+        (
+            (
+                "SELECT s.k, VARIANT_GET(s.j, '$', 'int') AS x FROM (SELECT a.k, "
+                "PARSE_JSON('1') AS j FROM silver.a AS a) AS s JOIN silver.b AS b ON b.k = s.k"
+            ),
+            "INCOMPARABLE_TYPE",
+        ),
+        (
+            (
+                "SELECT b.k, s.j FROM silver.b AS b JOIN (SELECT a.k, MAP('x', a.x) AS j "
+                "FROM silver.a AS a) AS s ON b.k = s.k"
+            ),
+            "INCOMPARABLE_TYPE",
+        ),
+        (
+            (
+                "SELECT s.j, COUNT(*) OVER (PARTITION BY s.k) AS n FROM (SELECT a.k, "
+                "MAP('x', a.x) AS j FROM silver.a AS a) AS s"
+            ),
+            "INCOMPARABLE_TYPE",
+        ),
         (
             "SELECT a.k, COLLECT_LIST(a.x) AS l FROM silver.a AS a GROUP BY a.k",
             "ORDER_DEPENDENT",
@@ -747,6 +770,15 @@ def test_rows_that_a_query_uses_twice_are_stored_once() -> None:
     assert list(state_columns(f"{query} ON s.k = t.k", TYPES)) == ["state.0", "state.1"]
 
 
+def test_both_parts_of_a_full_join_have_its_types_whatever_they_are() -> None:
+    query = "SELECT a.k, b.k AS j FROM silver.a AS a FULL JOIN silver.b AS b ON a.k = b.k"
+    found = [Cutter({}).cut(build(query)[0])]
+    for one in found:
+        found += children(one)
+    (union,) = (one for one in found if isinstance(one, Union))
+    assert union.alike
+
+
 def test_extremes_without_group_by_are_stored() -> None:
     query = "SELECT MAX(a.x) AS most, MIN(a.x) AS least, SUM(a.x) AS s FROM silver.a AS a"
     assert dict(state_columns(query, TYPES)["state.0"]) == {
@@ -1046,3 +1078,60 @@ def test_columns_of_an_operator_have_the_types_of_their_tables() -> None:
         root, outputs = build(query)
         found = column_types(root, types)
         assert [found.get(name, "") for _, name in outputs] == kinds, query
+
+
+@pytest.mark.parametrize(
+    ("word", "text"),
+    [
+        *(
+            (MAP, text)
+            for text in (
+                *("MAP(1, 2)", "STR_TO_MAP(s)", "ARRAY(MAP(1, 2))", "STRUCT(STR_TO_MAP(s) AS m)"),
+                *("CAST(s AS MAP<INT, INT>)", "FROM_JSON(s, 'a MAP<STRING, INT>')"),
+                *("COALESCE(STR_TO_MAP(s), NULL)", "CASE WHEN b THEN u ELSE MAP_CONCAT(u, u) END"),
+                *("(MAP_FILTER(u, (k, v) -> v > 1))", "NULLIF(MAP_CONCAT(u, u), u)"),
+            )
+        ),
+        *(
+            (VARIANT, text)
+            for text in (
+                *("PARSE_JSON(s)", "TRY_PARSE_JSON(s)", "TO_VARIANT_OBJECT(s)", "u::VARIANT"),
+                *("VARIANT_GET(u, '$')", "VARIANT_GET(u, '$', 'variant')"),
+                *("TRY_VARIANT_GET(u, '$', 'VARIANT')", "FROM_JSON(s, 'a VARIANT')"),
+                *("COALESCE(PARSE_JSON(s), u)", "IF(b, u, PARSE_JSON(s))", "ARRAY(PARSE_JSON(s))"),
+                *("NVL2(u, PARSE_JSON(s), u)", "STRUCT(s, PARSE_JSON(s) AS v)"),
+                *("MAX_BY(PARSE_JSON(s), u) FILTER (WHERE b)", "ANY_VALUE(PARSE_JSON(s))"),
+                "FIRST_VALUE(PARSE_JSON(s)) IGNORE NULLS OVER (PARTITION BY u ORDER BY s)",
+                "LAG(PARSE_JSON(s)) OVER (PARTITION BY u ORDER BY s)",
+            )
+        ),
+    ],
+)
+def test_a_value_that_is_or_holds_one_without_equality_is_seen(word: str, text: str) -> None:
+    assert is_computed(parse(text), {"s": "string"}, word)
+
+
+@pytest.mark.parametrize(
+    ("word", "text"),
+    [
+        *((MAP, text) for text in ("MAP(1, 2)[1]", "SIZE(STR_TO_MAP(s))", "FROM_JSON(s, 'a INT')")),
+        *((MAP, text) for text in ("CAST(s AS INT)", "s", "u", "PARSE_JSON(s)", "IF(b, s, u)")),
+        *(
+            (MAP, text)
+            for text in ("VARIANT_GET(u, '$')", "STRUCT(s, u)", "MAX_BY(s, PARSE_JSON(s))")
+        ),
+        *((VARIANT, text) for text in ("STR_TO_MAP(s)", "MAP(1, 2)", "FROM_JSON(s, 'a INT')")),
+        *((VARIANT, text) for text in ("VARIANT_GET(u, '$', 'int')", "MAX_BY(s, PARSE_JSON(s))")),
+        *((VARIANT, text) for text in ("ARRAY(u)", "LAG(u) OVER (ORDER BY PARSE_JSON(s))")),
+    ],
+)
+def test_one_that_is_computed_from_such_a_value_is_not(word: str, text: str) -> None:
+    assert not is_computed(parse(text), {"s": "string"}, word)
+
+
+def test_a_variant_of_which_only_a_part_is_written_is_no_obstacle() -> None:
+    query = (
+        "SELECT VARIANT_GET(s.j, '$', 'int') AS x FROM (SELECT PARSE_JSON('1') AS j "
+        "FROM silver.a AS a) AS s"
+    )
+    assert maintenance_of(query, types=TYPES)[1] is None
