@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 
 from sqlglot import exp
@@ -21,10 +21,12 @@ from spark_jobs.graph.maintenance.algebra import (
     TopK,
     Window,
     children,
+    used,
 )
-from spark_jobs.graph.maintenance.column_types import Types, column_types, expression_types
+from spark_jobs.graph.maintenance.column_types import column_types, expression_types
 
 MAP, VARIANT = "map<", "variant"
+_EXAMPLES = {MAP: "map<string,string>", VARIANT: "variant"}
 _OF_MAPS = frozenset([
     "map", "map_concat", "map_filter", "map_from_arrays", "map_from_entries", "map_zip_with",
     "str_to_map", "transform_keys", "transform_values",
@@ -55,7 +57,21 @@ def incomparable(
     """
     # The columns of many operators are computed of the rows of one.
     types = cache(lambda node: column_types(node, tables))
-    return next((found for one in nodes for found in _columns(one, types, word)), None)
+
+    @cache
+    def computed(node: Node, name: str) -> exp.Expr | None:
+        found = _origin(node, name)
+        if found is None:
+            return None
+        below, value = found
+        known = types(below)
+        # The type of a function's result may be unknown, but not that it is such a type.
+        such = {one for one in used(value) - known.keys() if computed(below, one) is not None}
+        kinds = known | dict.fromkeys(such, _EXAMPLES[word])
+        return value if is_computed(value, kinds, word) else None
+
+    values = ((name, computed(node, name)) for node in nodes for name in node.columns)
+    return next(((name, value) for name, value in values if value is not None), None)
 
 
 def netted(node: Node) -> Iterator[Node]:
@@ -70,10 +86,12 @@ def netted(node: Node) -> Iterator[Node]:
 
 def is_computed(value: exp.Expr, kinds: Mapping[str, str], word: str) -> bool:
     """Whether an expression is a map or a variant, or holds one."""
+    value = value.unnest()
+    if isinstance(value, exp.Column):
+        return word in kinds.get(value.name, "")
     (kind,) = expression_types([value], dict(kinds))
     if kind:
         return word in kind
-    value = value.unnest()
     if parts := _parts(value):
         return any(is_computed(one, kinds, word) for one in parts)
     if isinstance(value, exp.Cast):
@@ -108,16 +126,6 @@ def _below(node: Node) -> Iterator[Node]:
             yield child
         else:
             yield from _below(child)
-
-
-def _columns(
-    node: Node, types: Callable[[Node], Types], word: str
-) -> Iterator[tuple[str, exp.Expr]]:
-    """The columns of an operator that it, or one below it, computes as such a type."""
-    for name in node.columns:
-        found = _origin(node, name)
-        if found is not None and is_computed(found[1], types(found[0]), word):
-            yield name, found[1]
 
 
 def _origin(node: Node, name: str) -> tuple[Node, exp.Expr] | None:

@@ -1135,3 +1135,23 @@ def test_a_variant_of_which_only_a_part_is_written_is_no_obstacle() -> None:
         "FROM silver.a AS a) AS s"
     )
     assert maintenance_of(query, types=TYPES)[1] is None
+
+
+@pytest.mark.parametrize("value", ["PARSE_JSON(a.t)", "STR_TO_MAP(a.t)"])
+@pytest.mark.parametrize(
+    ("output", "refused"),
+    [
+        ("s.j", True),
+        ("STRUCT(s.j) AS v", True),
+        ("ARRAY(STRUCT(s.j)) AS v", True),
+        ("MAX_BY(s.j, s.k) OVER (PARTITION BY s.k) AS v", True),
+        ("TO_JSON(s.j) AS v", False),
+        ("STRUCT(s.k) AS v", False),
+    ],
+)
+def test_a_value_without_equality_is_followed_into_what_holds_it(
+    value: str, output: str, refused: bool
+) -> None:
+    query = f"SELECT {output} FROM (SELECT a.k, {value} AS j FROM silver.a AS a) AS s"
+    found, _ = maintenance_of(query, types={"silver.a": {"k": "int", "t": "string"}})
+    assert (found.obstacle == "INCOMPARABLE_TYPE") is refused
