@@ -42,10 +42,24 @@ def add_topic(settings: Settings, manifest: Manifest, topic: str) -> None:
     """
     try:
         ensure_topics(settings, [topic])
-        if settings.security.enabled:
-            users = (Principal.STREAMS, Principal.SINKS, Principal.LOADER)
-            offsets = settings.kafka_connect.offsets_topic
-            grant(admin(settings), declared_rights(manifest, offsets_topic=offsets), *users)
+    except KafkaException as error:
+        raise _unanswered(settings, error) from error
+    grant_rights(settings, manifest)
+
+
+def grant_rights(settings: Settings, manifest: Manifest) -> None:
+    """Grant clients access to the topics of a manifest, and to no others.
+
+    Raises:
+        KafkaUnreachableError: no broker answers.
+        LoginRefusedError: it refuses the login, as ``failure`` says of other refusals.
+    """
+    if not settings.security.enabled:
+        return
+    users = (Principal.STREAMS, Principal.SINKS, Principal.LOADER)
+    rights = declared_rights(manifest, offsets_topic=settings.kafka_connect.offsets_topic)
+    try:
+        grant(admin(settings), rights, *users)
     except KafkaException as error:
         raise _unanswered(settings, error) from error
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from typing import assert_never
 
 from spark_jobs.bronze.seed_table import load_seed
-from spark_jobs.definitions.vocabulary import RefreshPolicy
+from spark_jobs.definitions.vocabulary import RefreshPolicy, SinkSystem
+from spark_jobs.deploy.change import Kind
 from spark_jobs.deploy.errors import StepFailedError
 from spark_jobs.deploy.steps import Step, StepKind
 from spark_jobs.gold.base.errors import BaseMovedError
@@ -17,7 +18,13 @@ from spark_jobs.gold.refresh.steps import Refresher
 from spark_jobs.graph.manifest import GoldEntry, Manifest, SourceEntry
 from spark_jobs.planning.decision import ReasonCode
 from spark_jobs.rollout.apply import Note
-from spark_jobs.rollout.capture import add_topic, capture_tables, read_rows, topic_records
+from spark_jobs.rollout.capture import (
+    add_topic,
+    capture_tables,
+    grant_rights,
+    read_rows,
+    topic_records,
+)
 from spark_jobs.settings import Settings
 from spark_jobs.state.deployments import DONE, Deployment
 from spark_jobs.state.errors import LeaseTakenError, TableLockedError
@@ -105,6 +112,12 @@ class Carrier:
             self.refresher.context.close()
 
     def _put_in_force(self, deployment: Deployment) -> None:
+        changes = deployment.plan.get("changes", ())
+        changed = {one["name"] for one in changes if one["kind"] == Kind.SINK}
+        sinks = (one for one in self.manifest.sinks.values() if one.name in changed)
+        if any(one.system is SinkSystem.KAFKA for one in sinks):
+            # They write to topics of their own.
+            grant_rights(self.settings, self.manifest)
         self.store.put_in_force(deployment.deployment_id)
         found = self.manifest.model_copy(update={"deployment": deployment.deployment_id})
         put_manifest(self.settings, found)

@@ -170,6 +170,39 @@ def test_tables_are_captured_again_once_the_manifest_is_in_force(
     assert len(asked) == 2
 
 
+@pytest.mark.parametrize(
+    ("kind", "target", "granted"),
+    [
+        ("sink", "kafka: {topic: spent}", 1),
+        ("gold", "kafka: {topic: spent}", 0),
+        ("sink", 'redis: {prefix: "spend:"}', 0),
+    ],
+)
+def test_a_new_sink_may_write_before_it_runs(
+    settings: Settings,
+    store: ControlStore,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    kind: str,
+    target: str,
+    granted: int,
+) -> None:
+    """With security a topic is closed to a sink that was never granted it."""
+    told: list[int | None] = []
+    secured = settings.security.model_copy(update={"enabled": True})
+    monkeypatch.setattr(capture, "admin", lambda _: None)
+    monkeypatch.setattr(capture, "grant", lambda *_: told.append(store.number_in_force()))
+    view = settings.project_dir / "sql/gold/spend.sql"
+    sinks = f"sinks:\n  - {target}\n"
+    view.write_text(view.read_text().replace("every: 15 minutes\n", f"every: 15 minutes\n{sinks}"))
+    waiting = Waiting(settings.model_copy(update={"security": secured}), store)
+    changes = [{"kind": kind, "name": name} for name in waiting.carrier.manifest.sinks]
+    deployment = replace(DEPLOYMENT, plan={"changes": changes})
+    store.begin_deployment(deployment)
+    waiting.carrier.carry(Step.parse("manifest"), deployment, waiting.notes.append)
+    assert told == [None] * granted
+
+
 BUILD = Step.parse("build gold.spend")
 
 
