@@ -197,13 +197,20 @@ def _sample(
     if side == "changed":
         was = {name: row[f"o_c{at}"] for at, name in enumerate(others)}
         hidden = _plain(masked(was, columns))
-        differing = [name for at, name in enumerate(others) if row[f"o_c{at}"] != row[f"n_c{at}"]]
+        differing = [
+            name for at, name in enumerate(others) if not _same(row[f"o_c{at}"], row[f"n_c{at}"])
+        ]
         found = {
             "": side,
             **{name: found[name] for name in key},
             **{name: f"{hidden[name]} → {found[name]}" for name in differing},
         }
     return found
+
+
+def _same(one: object, other: object) -> bool:
+    # NaN equals NaN in Spark, also within a value.
+    return one == other or repr(one) == repr(other)
 
 
 def _some(frame: DataFrame, side: str, columns: Sequence[Declared]) -> tuple[dict[str, Any], ...]:

@@ -13,6 +13,7 @@ from spark_jobs.gold.base.errors import ViewUnknownError
 from spark_jobs.graph.compile import compile_project
 from spark_jobs.graph.manifest import Manifest
 from spark_jobs.rollout.preview import Preview, changed_views
+from spark_jobs.rollout.row_difference import _sample
 from spark_jobs.serving.report.diff_text import diff_markdown
 from spark_jobs.state.types import utc_now
 from spark_jobs.storage.lake import Lake, TableLocations
@@ -75,6 +76,13 @@ def test_readers_of_a_view_without_its_inputs_have_no_rows_either(tmp_path: Path
     found = list(preview.differences(views))
 
     assert [one.detail for one in found] == ["silver.orders does not exist yet"] * 2
+
+
+def test_a_sample_shows_no_column_that_does_not_differ() -> None:
+    """In Spark NaN equals NaN."""
+    row = {"o_there": True, "n_there": True, "o_k0": 1, "n_k0": 1}
+    row |= {"o_c0": float("nan"), "n_c0": float("nan"), "o_c1": "a", "n_c1": "b"}
+    assert _sample(row, ["id"], ["rate", "word"], []) == {"": "changed", "id": "1", "word": "a → b"}
 
 
 def test_markdown_escapes_what_would_break_a_table() -> None:
