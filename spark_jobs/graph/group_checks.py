@@ -87,6 +87,29 @@ def ungrouped_marks(select: exp.Select) -> Iterator[exp.Func]:
                 yield call
 
 
+def other_ids(select: exp.Select) -> Iterator[exp.Func]:
+    """The calls of GROUPING_ID whose arguments are not all grouping expressions in their order.
+
+    Args:
+        select: a query that ``resolve`` qualified without problems.
+    """
+    group = select.args.get("group")
+    if group is None:
+        return
+    groups = list(dict.fromkeys(grouping_expressions(group)))
+    for call in grouping_calls(select, select):
+        values = [_bare(one) for one in call.iter_expressions()]
+        if called_name(call) != "grouping_id" or not values or call.find_ancestor(exp.Group):
+            continue
+        pairs = [
+            pair
+            for pair in zip(values, groups, strict=False)
+            if any(isinstance(one, exp.Column) and one.table for one in pair)
+        ]
+        if len(values) != len(groups) or any(_text(a) != _text(b) for a, b in pairs):
+            yield call
+
+
 def grouping_expressions(group: exp.Expr) -> list[exp.Expr]:
     """The grouping expressions, also those within ROLLUP, CUBE and GROUPING SETS."""
     if isinstance(group, _LISTS):
@@ -190,6 +213,10 @@ def _cast_to(node: exp.Expr) -> str:
 
 def _columns(node: exp.Expr) -> Iterator[exp.Column]:
     return node.find_all(exp.Column)
+
+
+def _text(node: exp.Expr) -> str:
+    return to_sql(node).lower()
 
 
 def _name(column: exp.Column) -> str:

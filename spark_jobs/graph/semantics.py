@@ -13,7 +13,7 @@ from spark_jobs.errors import LakehouseError
 from spark_jobs.graph.correlation_checks import check_correlation
 from spark_jobs.graph.field_checks import check_fields
 from spark_jobs.graph.functions import is_aggregate, is_group_aggregate, window_of
-from spark_jobs.graph.group_checks import ungrouped_columns, ungrouped_marks
+from spark_jobs.graph.group_checks import other_ids, ungrouped_columns, ungrouped_marks
 from spark_jobs.graph.misplaced import misplaced
 from spark_jobs.graph.order_checks import check_order
 from spark_jobs.graph.parsing import SqlText
@@ -156,7 +156,12 @@ def _ungrouped(select: exp.Select, source: SqlText, subject: str) -> Iterator[La
     for column in ungrouped_columns(select):
         place = source.of(column)
         yield UngroupedColumnError(subject, column.name, grouped=grouped, location=place)
-    for call in ungrouped_marks(select):
+    marks = list(ungrouped_marks(select))
+    for call in marks:
         clause = "a query that does not group by its column"
         hint = "Give it what GROUP BY has, as it is written there."
+        yield misplaced(call, clause, source, subject, hint=hint)
+    for call in other_ids(select) if not marks else ():
+        clause = "a query that groups by other columns, or in another order"
+        hint = "Write GROUPING_ID(): it has all columns of GROUP BY in their order."
         yield misplaced(call, clause, source, subject, hint=hint)

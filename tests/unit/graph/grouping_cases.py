@@ -61,6 +61,22 @@ REFUSED = {
         "MISPLACED_AGGREGATE",
         "2:9",
     ),
+    "GROUPING_ID in another order": (
+        (
+            "SELECT o.day, o.customer,\nGROUPING_ID(o.customer, o.day) AS g "
+            f"{_ORDERS} GROUP BY CUBE (1, 2)"
+        ),
+        "MISPLACED_AGGREGATE",
+        "2:1",
+    ),
+    "GROUPING_ID of a part": (
+        (
+            f"SELECT o.day, o.customer {_ORDERS} GROUP BY o.day, ROLLUP (o.customer)\n"
+            "HAVING GROUPING_ID(o.customer) = 0"
+        ),
+        "MISPLACED_AGGREGATE",
+        "2:8",
+    ),
     "an aggregate in QUALIFY": (
         (
             f"SELECT o.day, RANK() OVER (ORDER BY o.day) AS r {_ORDERS} GROUP BY o.day\n"
@@ -101,6 +117,10 @@ REFUSED |= {
     ),
 }
 TAKEN = {
+    "GROUPING_ID of all columns in their order": (
+        f"SELECT o.day AS d, o.customer, GROUPING_ID(o.customer, o.day) AS g {_ORDERS} "
+        "GROUP BY GROUPING SETS ((o.customer), (d, o.customer)) ORDER BY GROUPING_ID(), g, d"
+    ),
     "DISTINCT in the order of an aggregate's output": (
         f"SELECT DISTINCT o.day, COUNT(*) AS n {_ORDERS} GROUP BY o.day ORDER BY n, 1"
     ),
