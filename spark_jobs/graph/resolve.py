@@ -28,6 +28,7 @@ from spark_jobs.graph.errors import (
 from spark_jobs.graph.functions import GENERATORS, called_name
 from spark_jobs.graph.inference import common_type
 from spark_jobs.graph.joined_columns import contains, correct_joined_columns, note_joins_by_name
+from spark_jobs.graph.layer_names import drop_layers, unknown_layers
 from spark_jobs.graph.named_windows import with_windows_in_place
 from spark_jobs.graph.parsing import SqlText
 from spark_jobs.graph.place_checks import (
@@ -38,7 +39,7 @@ from spark_jobs.graph.place_checks import (
 from spark_jobs.graph.qualify_outputs import ambiguous_outputs, with_outputs_of_qualify
 from spark_jobs.graph.renamed_columns import with_renaming_apart, wrong_names
 from spark_jobs.graph.semantics import check_semantics
-from spark_jobs.graph.sql import SPARK_CATALOG, relations_of
+from spark_jobs.graph.sql import relations_of
 from spark_jobs.graph.struct_stars import with_fields, with_named_fields
 from spark_jobs.names import TableName
 
@@ -91,7 +92,10 @@ def resolve(tree: exp.Query, schemas: Schemas, source: SqlText, subject: str) ->
     try:
         prepared = with_fields(_prepared(tree), lambda table: _columns(table, schemas))
         uses = alias_uses(prepared, source)
-        twice = list(ambiguous_outputs(prepared, source, subject))
+        found_before = [
+            *ambiguous_outputs(prepared, source, subject),
+            *unknown_layers(prepared, schemas, source, subject),
+        ]
         qualified = qualify(
             with_outputs_of_qualify(prepared),
             dialect=reader,
@@ -106,7 +110,7 @@ def resolve(tree: exp.Query, schemas: Schemas, source: SqlText, subject: str) ->
         _order_by_outputs(qualified)
         problems = list(_unresolved(qualified, schema, source, subject))
         problems += wrong_names(qualified, source, subject)
-        problems += [*misplaced_aliases(uses, qualified, subject), *twice]
+        problems += [*misplaced_aliases(uses, qualified, subject), *found_before]
         typed = _Annotator(schema=schema).annotate(qualified)
     except SqlglotError as error:
         return Resolved(tree, (_refused(error, tree, source, subject),))
@@ -124,7 +128,7 @@ def _prepared(tree: exp.Query) -> exp.Query:
     """A copy for ``qualify``, which keeps the names of fields as written: Spark's JSON has them."""
     copy = with_windows_in_place(tree.copy())
     note_joins_by_name(with_bare_positions(with_renaming_apart(copy)))
-    _drop_layers(copy)
+    drop_layers(copy)
     with_named_fields(copy)
     for select in copy.find_all(exp.Select):
         for one in select.expressions:
@@ -135,23 +139,6 @@ def _prepared(tree: exp.Query) -> exp.Query:
             if isinstance(field, exp.PropertyEQ):
                 field.this.meta["case_sensitive"] = True
     return copy
-
-
-def _drop_layers(tree: exp.Query) -> None:
-    """Write ``t.place.at.x`` for ``silver.t.place.at.x``, whose table sqlglot does not find.
-
-    And ``silver.t.a`` for ``spark_catalog.silver.t.a``.
-    """
-    tables = {
-        (one.db.lower(), one.name.lower())
-        for one in tree.find_all(exp.Table)
-        if one.db and not one.alias
-    }
-    for column in tree.find_all(exp.Column):
-        names = [part.name.lower() for part in column.parts]
-        of_spark = names[0] == SPARK_CATALOG and tuple(names[1:3]) in tables
-        if column.catalog and (of_spark or tuple(names[:2]) in tables):
-            column.set("catalog", None)
 
 
 def _order_by_outputs(tree: exp.Query) -> None:

@@ -306,6 +306,21 @@ REFUSED |= {
         "UNKNOWN_COLUMN",
         "1:12",
     ),
+    "a layer before an alias": (
+        f"SELECT o.day,\nsilver.o.amount AS a {_ORDERS}",
+        "UNKNOWN_RELATION",
+        "2:1",
+    ),
+    "a layer before the name of a query": (
+        f"WITH orders AS (SELECT o.day {_ORDERS}) SELECT silver.orders.day FROM orders",
+        "UNKNOWN_RELATION",
+        "1:62",
+    ),
+    "the catalog before an alias": (
+        f"SELECT o.day,\nspark_catalog.silver.o.amount AS a {_ORDERS}",
+        "UNKNOWN_RELATION",
+        "2:1",
+    ),
     "a field of a text": (f"SELECT shop.city AS c {_SHOPS}", "UNKNOWN_RELATION", "1:8"),
     "a field of a number": (f"SELECT s.place.at.x.y AS c {_SHOPS}", "UNKNOWN_RELATION", "1:8"),
 }
