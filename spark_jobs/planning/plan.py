@@ -251,12 +251,16 @@ def _rebuilt(
         return Full(Reason(ReasonCode.EPOCH_BUMPED, text))
     if published.fingerprint != entry.fingerprint:
         columns = changed_columns(entry, published)
-        kinds = {one.kind for one in changes}
-        if columns is None or not seen.readable or not kinds <= _STILL_THERE:
+        if columns is None or not seen.readable or not _hold_all_columns(changes):
             return Full(Reason(ReasonCode.DEFINITION_CHANGED, "definition changed"))
         what = f"columns {', '.join(columns)} are new or differ" if columns else "columns are gone"
         return Full(Reason(ReasonCode.COLUMNS_CHANGED, f"{what}, the others stay"), columns)
     return None
+
+
+def _hold_all_columns(changes: Sequence[InputChange]) -> bool:
+    """Whether the published versions of the inputs have the columns that a definition reads now."""
+    return all(one.kind in _STILL_THERE and not one.movement.reshaped for one in changes)
 
 
 def changed_columns(entry: GoldEntry, published: Watermark) -> tuple[str, ...] | None:

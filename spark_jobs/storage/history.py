@@ -90,16 +90,15 @@ class Changes:
 
 def changes_between(location: str, *, after: int, upto: int) -> Changes:
     """What the commits in (after, upto] contain; an unreadable commit breaks the feed."""
-    unknown = Changes(rows_changed=True, fed=False, reshaped=False, rows=None)
     if upto - after > MOST_COMMITS:
-        return unknown
+        return _unknown(location, after, upto)
     touched, described, rows = False, False, 0
     counted = fed = True
     needed: set[str | None] = set()
     for version in range(after + 1, upto + 1):
         actions = _actions(location, version)
         if actions is None:
-            return unknown
+            return _unknown(location, after, upto)
         for action in actions:
             if "metaData" in action:
                 described = True
@@ -117,6 +116,15 @@ def changes_between(location: str, *, after: int, upto: int) -> Changes:
         reshaped=reshaped,
         rows=rows if counted else None,
     )
+
+
+def _unknown(location: str, after: int, upto: int) -> Changes:
+    """The changes of commits that are not read; the versions still say which columns they have."""
+    try:
+        reshaped = log.shape(location, after) != log.shape(location, upto)
+    except LakehouseError:
+        reshaped = False
+    return Changes(rows_changed=True, fed=False, reshaped=reshaped, rows=None)
 
 
 @dataclass(frozen=True)

@@ -131,6 +131,8 @@ def test_columns_alone_are_computed_at_the_published_versions() -> None:
         ({"parts": None}, BEFORE, {}),
         ({"strategy": Strategy.FULL}, BEFORE, {}),
         ({}, BEFORE, {"readable": False}),
+        # A new column may be one that the published version of the input lacks.
+        ({}, BEFORE, {"inputs": moved(reshaped=True).inputs}),
         ({}, BEFORE, {"inputs": (seen(ORDERS, 41), seen(USERS, 3, before=None))}),
         ({}, BEFORE, {"inputs": (seen(ORDERS, 41), seen(USERS, 3, before=version(3, "b")))}),
     ],
