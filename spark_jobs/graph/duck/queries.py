@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -95,6 +95,7 @@ def _select(query: exp.Select, known: Known) -> Translated:
     columns: dict[tuple[str, str], Kind | None] = {}
     source = _sources(query, known, columns)
     expressions = Expressions(columns)
+    grouping = _grouping(query, expressions)
     outputs: dict[str, Typed] = {}
     for one in query.expressions:
         outputs |= _output(one, expressions)
@@ -103,11 +104,12 @@ def _select(query: exp.Select, known: Known) -> Translated:
         raise NotTranslatedError("two columns of one name")
     distinct = "DISTINCT " if query.args.get("distinct") else ""
     if distinct:
-        _check_compared(outputs.values())
+        for value in outputs.values():
+            _check_compared(value)
     text = ", ".join(f"{value.sql} AS {quoted(name)}" for name, value in outputs.items())
     clauses = [
         _condition("WHERE", query.args.get("where"), expressions),
-        _grouping(query, expressions),
+        grouping,
         _condition("HAVING", query.args.get("having"), expressions),
     ]
     rest = " ".join([source, *filter(None, clauses)])
@@ -230,17 +232,16 @@ def _grouping(query: exp.Select, expressions: Expressions) -> str:
     group = query.args.get("group")
     if group is None:
         return ""
-    values = [expressions.typed(one) for one in group.expressions]
-    _check_compared(values)
+    values = [_check_compared(expressions.typed(one)) for one in group.expressions]
     if any(one.literal is not None for one in values):
         raise NotTranslatedError("grouping by a constant")
     return f"GROUP BY {', '.join(one.sql for one in values)}"
 
 
-def _check_compared(values: Iterable[Typed]) -> None:
-    for one in values:
-        if not one.kind.is_compared:
-            raise NotTranslatedError(f"groups by {one.kind}")
+def _check_compared(value: Typed) -> Typed:
+    if not value.kind.is_compared:
+        raise NotTranslatedError(f"groups by {value.kind}")
+    return value
 
 
 def _union(query: exp.Union, known: Known) -> Translated:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import assert_never
 
@@ -38,6 +39,8 @@ from spark_jobs.graph.maintenance.keys import Keys, right_keys
 from spark_jobs.graph.maintenance.relation import WEIGHT, When, Writer, scanned
 from spark_jobs.graph.maintenance.scope import named
 from spark_jobs.graph.maintenance.states import State
+from spark_jobs.graph.maintenance.weights import negated, netted, number
+from spark_jobs.graph.maintenance.zeros import signed_columns
 
 
 @dataclass(frozen=True)
@@ -88,12 +91,14 @@ class Deltas:
     Attributes:
         prefix: prefix of the steps' names.
         kept: states that change, by table.
+        types: types of the tables' columns, as far as they are known.
     """
 
     writer: Writer
     steps: list[AnyStep] = field(default_factory=list)
     prefix: str = "_"
     kept: set[str] = field(default_factory=set)
+    types: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     def delta(  # noqa: C901, PLR0911 - one case for each operator
         self, node: Node
@@ -185,7 +190,8 @@ class Deltas:
         change = self.delta(node)
         if change is None:
             return None
-        return self.step("change", netted(change, node.columns))
+        signed = signed_columns(node, self.types)
+        return self.step("change", netted(change, node.columns, signed=signed))
 
     def _net_rows(self, node: Node) -> exp.Query | None:
         """The net change of an operator: no inserted row was deleted again."""
@@ -373,27 +379,3 @@ def group_keys(node: Aggregate | Window) -> tuple[exp.Expr, ...]:
     if isinstance(node, Window):
         return node.partition
     return tuple(value for _, value in node.row_keys)
-
-
-def netted(query: exp.Query, columns: tuple[str, ...]) -> exp.Select:
-    """The weights of equal rows summed up, where the sum is not 0."""
-    names = [*map(named, columns)]
-    total = exp.alias_(exp.Sum(this=named(WEIGHT)), "__sum")
-    summed = exp.select(*names, total).from_(aliased(query, "t"), copy=False)
-    summed = summed.group_by(*map(named, columns), copy=False)
-    return (
-        exp.select(*map(named, columns), exp.alias_(named("__sum"), WEIGHT))
-        .from_(aliased(summed, "t"), copy=False)
-        .where(exp.NEQ(this=named("__sum"), expression=number(0)), copy=False)
-    )
-
-
-def negated(query: exp.Query, columns: tuple[str, ...]) -> exp.Select:
-    """A change with negated weights."""
-    minus = exp.Neg(this=named(WEIGHT))
-    return exp.select(*map(named, columns), exp.alias_(minus, WEIGHT)).from_(aliased(query, "t"))
-
-
-def number(value: int) -> exp.Expr:
-    """A numeric literal."""
-    return exp.Literal.number(value)

@@ -42,7 +42,8 @@ def derived_program(
     root, outputs = build(query)
     cutter = Cutter(types)
     root = cutter.cut(root)
-    return derive((root, outputs), tables, clocks, last=last, states=cutter.states, prefix=prefix)
+    built, states = (root, outputs), cutter.states
+    return derive(built, tables, clocks, last=last, states=states, prefix=prefix, types=types)
 
 
 def remembered_program(

@@ -60,7 +60,7 @@ def incomparable(
 
     @cache
     def computed(node: Node, name: str) -> exp.Expr | None:
-        found = _origin(node, name)
+        found = origin(node, name)
         if found is None:
             return None
         below, value = found
@@ -128,7 +128,7 @@ def _below(node: Node) -> Iterator[Node]:
             yield from _below(child)
 
 
-def _origin(node: Node, name: str) -> tuple[Node, exp.Expr] | None:
+def origin(node: Node, name: str) -> tuple[Node, exp.Expr] | None:
     """The operator whose rows a column is computed of, and how; None if a table has it."""
     match node:
         case Scan():
@@ -144,10 +144,10 @@ def _origin(node: Node, name: str) -> tuple[Node, exp.Expr] | None:
             value = dict(named).get(name)
             if value is None:
                 # A window has the columns of its rows beside its own.
-                return _origin(node.child, name)
+                return origin(node.child, name)
             if isinstance(value, exp.Column):
-                return _origin(node.child, value.name)
+                return origin(node.child, value.name)
             return node.child, value
         case _:
             below = (one for one in children(node) if name in one.columns)
-            return next((_origin(one, name) for one in below), None)
+            return next((origin(one, name) for one in below), None)

@@ -29,14 +29,13 @@ from spark_jobs.graph.maintenance.delta import (
     StateUpdate,
     Step,
     group_keys,
-    netted,
-    number,
 )
 from spark_jobs.graph.maintenance.keys import Keys, restricted
 from spark_jobs.graph.maintenance.reasons import NotIncrementalError, Obstacle
 from spark_jobs.graph.maintenance.relation import WEIGHT, Tables, When, Writer
 from spark_jobs.graph.maintenance.scope import named
 from spark_jobs.graph.maintenance.states import State
+from spark_jobs.graph.maintenance.weights import netted, number
 
 
 @dataclass(frozen=True)
@@ -75,6 +74,7 @@ def derive(
     last: RowStep,
     states: Sequence[State] = (),
     prefix: str = "_",
+    types: Mapping[str, Mapping[str, str]] | None = None,
 ) -> Program:
     """Derive the program of a view for the tables that changed.
 
@@ -85,13 +85,14 @@ def derive(
         last: how the change gets into the published table.
         states: aggregate state that the operators read, in the order of computation.
         prefix: prefix of the steps' names.
+        types: column types, by table and lower-case name, as far as they are known.
 
     Raises:
         NotIncrementalError: the view reads the clock where no rule supports it.
     """
     root, outputs = built
     check_clock(root)
-    deltas = Deltas(Writer(tables, clocks), prefix=prefix)
+    deltas = Deltas(Writer(tables, clocks), prefix=prefix, types=types or {})
     for state in states:
         deltas.keep(state)
     change = _of_published(deltas, root, outputs)

@@ -1,0 +1,54 @@
+"""Which columns of a change tell 0.0 from -0.0, so that a text of them has the sign."""
+
+from __future__ import annotations
+
+import pytest
+
+from spark_jobs.graph.dialect import to_sql
+from spark_jobs.graph.last_step import DeleteInsert
+from spark_jobs.graph.maintenance.delta import Step
+from spark_jobs.graph.maintenance.derived import derived_program
+from tests.properties.maintenance import InDuckDb, canonical
+
+TYPES = {
+    "silver.a": {
+        "k": "int",
+        "x": "decimal(9,2)",
+        "y": "double",
+        "o": "struct<z:float>",
+        "t": "timestamp",
+    },
+    "silver.b": {"k": "int"},
+}
+
+
+@pytest.mark.parametrize(
+    ("query", "signed"),
+    [
+        ("SELECT CAST(a.y AS STRING) AS y FROM {a} AS a JOIN {b} AS b ON a.k = b.k", ["MAX(y)"]),
+        ("SELECT a.k, a.x, a.t FROM {a} AS a JOIN {b} AS b ON a.k = b.k", []),
+        ("SELECT TO_JSON(a.o) AS o FROM {a} AS a JOIN {b} AS b ON a.k = b.k", ["ANY_VALUE(o)"]),
+        ("SELECT CAST(c.r AS STRING) AS r FROM {rounded} AS c JOIN {b} AS b ON c.k = b.k", ["r"]),
+        ("SELECT c.r FROM {truncated} AS c JOIN {b} AS b ON c.k = b.k", []),
+        (
+            "SELECT b.k, CAST(a.y AS STRING) AS y FROM {b} AS b LEFT JOIN {a} AS a ON a.k = b.k",
+            ["y"],
+        ),
+        ("SELECT a.k, MIN(CAST(a.y AS STRING)) AS y FROM {a} AS a GROUP BY a.k", ["y"]),
+    ],
+)
+def test_zeros_are_told_apart_below_what_may_read_their_sign(query: str, signed: list[str]) -> None:
+    text = query.format(
+        a="silver.a",
+        b="silver.b",
+        rounded="(SELECT a.k, ROUND(a.y, 1) AS r FROM silver.a AS a)",
+        truncated="(SELECT a.k, DATE_TRUNC('DAY', a.t) AS r FROM silver.a AS a)",
+    )
+    tables = InDuckDb(frozenset({"silver.a"}))
+    program = derived_program(
+        canonical(text), tables, {}, types=TYPES, last=DeleteInsert(), prefix=""
+    )
+    changes = [to_sql(one.query) for one in program.steps if isinstance(one, Step)]
+    found = [one for one in changes if "AS STRING)" in one.rpartition("GROUP BY")[2]]
+    assert bool(found) == bool(signed)
+    assert all(one in found[0] for one in signed)
