@@ -365,3 +365,34 @@ def test_the_sign_of_zero_reaches_a_text(lake: GoldProject) -> None:
     for view in queries:
         assert followed(lake, view) == INCREMENTAL
     assert lake.rows("joined") == [("a", "-0.0"), ("b", "5.0"), ("c", "-0.0")]
+
+
+@pytest.mark.parametrize("kind", ["map", "variant"])
+def test_a_corrected_row_counts_no_longer_beside_values_without_equality(
+    lake: GoldProject, kind: str
+) -> None:
+    more = {"map": "MAP('a', parts)", "variant": "PARSE_JSON(CAST(parts AS STRING))"}[kind]
+    table, counted = f"tagged_{kind}", f"counted_{kind}"
+    rows = f"SELECT id, parts, {more} AS more, -0.0D AS zero FROM VALUES {{}} AS v(id, parts)"
+    lake.append(f"silver.{table}", rows.format("(1, 4), (2, 5)"))
+    query = (
+        "SELECT s.id, 100 / s.parts AS share, CAST(s.zero AS STRING) AS zero "
+        f"FROM silver.{table} AS s"
+    )
+    lake.view(table, query, inputs=(f"silver.{table}",), maintained=True)
+    groups = f"SELECT q.share, COUNT(*) AS n FROM ({query}) AS q GROUP BY q.share"
+    lake.view(counted, groups, inputs=(f"silver.{table}",), maintained=True)
+    for view in (table, counted):
+        assert followed(lake, view) == "FIRST_BUILD"
+    lake.append(f"silver.{table}", rows.format("(3, 0), (4, 2), (4, 2)"))
+    with pytest.raises(QueryFailedError, match="DIVIDE_BY_ZERO"):
+        lake.refresh(table, f"t{next(TICKS)}")
+    lake.execute("UPDATE {} SET parts = 10 WHERE id = 3", f"silver.{table}")
+    lake.execute("DELETE FROM {} WHERE id = 1", f"silver.{table}")
+    for view in (table, counted):
+        assert followed(lake, view) == INCREMENTAL
+    shares = [(one, share) for one, share, _ in lake.rows(table)]
+    assert shares == [(2, 20.0), (3, 10.0), (4, 50.0), (4, 50.0)]
+    lake.append(f"silver.{table}", rows.format("(5, 1)"))
+    for view in (table, counted):
+        assert followed(lake, view) == INCREMENTAL

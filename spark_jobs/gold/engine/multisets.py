@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from spark_jobs.gold.compute.difference import has_incomparable
 from spark_jobs.graph.duck.staged import DELETE, INSERT, OPERATION
 from spark_jobs.graph.maintenance.relation import WEIGHT
+from spark_jobs.graph.maintenance.zeros import has_two_zeros
 from spark_jobs.storage.columns import quoted, same_row
 
 if TYPE_CHECKING:
@@ -22,20 +22,27 @@ def net_of(changes: DataFrame, columns: Sequence[str]) -> DataFrame:
 
     Args:
         changes: rows with ``__w``, which is 1 or -1.
-        columns: the table's; others are dropped.
+        columns: the table's, of types that Spark can group; others are dropped.
 
     Returns:
-        the columns and ``__w``; a row for each copy. All rows, if Spark cannot group them.
+        the columns and ``__w``; a row for each copy.
     """
     from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
+    # Temporary names, because a user's column may have any name.
+    plain = [f"c{at}" for at in range(len(columns))]
     names = [F.col(quoted(name)) for name in columns]
-    rows = changes.select(*names, WEIGHT)
-    if has_incomparable(rows):
-        return rows
-    summed = rows.groupBy(*names).agg(F.sum(WEIGHT).alias(WEIGHT))
+    rows = changes.select(*names, WEIGHT).toDF(*plain, WEIGHT)
+    # Grouping takes -0.0 for 0.0; their texts differ.
+    texts = [
+        F.col(name).cast("string").alias(f"t{name}")
+        for name, kind in rows.dtypes
+        if has_two_zeros(kind)
+    ]
+    values = [F.any_value(name).alias(f"v{name}") for name in plain]
+    summed = rows.groupBy(*plain, *texts).agg(F.sum(WEIGHT).alias(WEIGHT), *values)
     each = F.explode(F.array_repeat(F.signum(WEIGHT).cast("int"), F.abs(WEIGHT).cast("int")))
-    return summed.select(*names, each.alias(WEIGHT))
+    return summed.select(*(f"v{name}" for name in plain), each).toDF(*columns, WEIGHT)
 
 
 def of_keyed(change: DataFrame, view: str) -> DataFrame:

@@ -260,13 +260,31 @@ def _write_change(context: GoldContext, work: WorkItem, change: Change, location
         # A row that Spark cannot compute, and that was corrected since, is still among the changes.
         if _BAD_VALUE not in error.cause or context.in_process or not _several_commits(change):
             raise
-        _log.warning("gold.%s: computed again from the net changes, for a value", work.view)
-        _write_change_once(context, work, change, location, net=True)
+        if not _has_variants(change):
+            _log.warning("gold.%s: computed again from the net changes, for a value", work.view)
+            _write_change_once(context, work, change, location, net=True)
+            return
+        _log.warning("gold.%s: compared with the result of its SQL, for a value", work.view)
+        base = change.relations.base.version
+        with compared_rows(context, work, base) as rows:
+            # The next refresh computes the aggregate state from all rows.
+            staged = StagedChange(rows, states={}, counted=True, engine=SPARK)
+            _write_staged(staged, base, location)
 
 
 def _several_commits(change: Change) -> bool:
     ranges = change.relations.ranges.values()
     return any(one.after.version > one.before.version + 1 for one in ranges)
+
+
+def _has_variants(change: Change) -> bool:
+    """Whether a changed table has variants, so that Spark cannot group its rows."""
+    relations = change.relations
+    return any(
+        "variant" in one.type
+        for table in relations.changed
+        for one in log.schema(relations.location(table), relations.ranges[table].after.version)
+    )
 
 
 def _write_change_once(
