@@ -396,3 +396,19 @@ def test_a_corrected_row_counts_no_longer_beside_values_without_equality(
     lake.append(f"silver.{table}", rows.format("(5, 1)"))
     for view in (table, counted):
         assert followed(lake, view) == INCREMENTAL
+
+
+def test_a_view_with_a_map_beside_its_key_is_audited(lake: GoldProject) -> None:
+    """A row to delete is found by the key: maps are not comparable."""
+    query = (
+        "SELECT s.user_id, MAP('rows', COUNT(*)) AS counts FROM silver.maps AS s GROUP BY s.user_id"
+    )
+    lake.append("silver.maps", FIRST)
+    unique = {"type": "expect_column_values_to_be_unique", "kwargs": {"column": "user_id"}}
+    suite = {"name": "maps", "expectations": [unique]}
+    lake.view("maps", query, inputs=("silver.maps",), maintained=True, suite=suite)
+    assert lake.refresh("maps", f"t{next(TICKS)}").plan.reason.code == "FIRST_BUILD"
+    add(lake, table="maps")
+    outcome = lake.refresh("maps", f"t{next(TICKS)}")
+    assert (outcome.plan.reason.code, outcome.status) == (INCREMENTAL, "published")
+    assert lake.rows("maps") == [(1, {"rows": 3}), (2, {"rows": 2}), (3, {"rows": 1})]

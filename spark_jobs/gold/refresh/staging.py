@@ -22,7 +22,7 @@ from spark_jobs.gold.engine.multisets import LACKING
 from spark_jobs.gold.refresh.compared import compared_rows
 from spark_jobs.graph.duck.errors import NotTranslatedError
 from spark_jobs.graph.duck.staged import DELETE, INSERT, OPERATION
-from spark_jobs.graph.last_step import LastStep, Overwrite, RowStep
+from spark_jobs.graph.last_step import LastStep, Overwrite, RowStep, matched_columns
 from spark_jobs.graph.type_agreement import compared
 from spark_jobs.names import TableVersion
 from spark_jobs.planning.decision import Full, Promotion, Range, Rollback
@@ -154,7 +154,7 @@ def staged_rows(context: GoldContext, work: WorkItem) -> DataFrame:
     staged = staged_result(context, work)
     change = staged_rows_changed(context, staged, step)
     published = reader.read(context.spark, context.published_at(work.view), staged.base)
-    same = same_row("p", "l", published.columns)
+    same = same_row("p", "l", matched_columns(step, published.columns))
     kept = published.alias("p").join(change.deleted.frame.alias("l"), same, "left_anti")
     return kept.unionAll(change.inserted.frame)
 
@@ -182,8 +182,12 @@ def staged_here(context: GoldContext, work: WorkItem) -> pa.Table:
         return _here(staged_at(context, work))
     published = _here(context.published_at(work.view))
     change = staged_rows_changed(context, staged_result(context, work), step)
-    gone = set(map(repr, change.deleted.table.select(published.column_names).to_pylist()))
-    kept = [row for row in published.to_pylist() if repr(row) not in gone]
+    matched = list(matched_columns(step, published.column_names))
+    found, held = (one.select(matched).to_pylist() for one in (change.deleted.table, published))
+    gone = set(map(repr, found))
+    kept = [
+        row for row, key in zip(published.to_pylist(), held, strict=True) if repr(key) not in gone
+    ]
     came = change.inserted.table.select(published.column_names).to_pylist()
     return pa.Table.from_pylist([*kept, *came], schema=published.schema)
 
