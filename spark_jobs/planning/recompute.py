@@ -77,7 +77,7 @@ def plan_recompute(
     """
     changes = tuple(input_change(one) for one in seen.inputs)
     missing = input_missing(changes)
-    obstacle = _vector_obstacle(seen, readable=readable)
+    obstacle = _vector_obstacle(entry, seen, readable=readable)
     chosen = {one.table: one.before if obstacle is None else one.pinned for one in seen.inputs}
     decision: Decision
     # Other reasons to skip are for refreshes, whose next run picks up what this one left. No other
@@ -125,7 +125,7 @@ def range_obstacle(entry: GoldEntry, seen: ViewObservation) -> str | None:
     return None
 
 
-def _vector_obstacle(seen: ViewObservation, *, readable: bool) -> str | None:
+def _vector_obstacle(entry: GoldEntry, seen: ViewObservation, *, readable: bool) -> str | None:
     """Why the view cannot be computed at the published versions; None if it can."""
     if seen.published is None:
         return "nothing is published yet"
@@ -133,6 +133,10 @@ def _vector_obstacle(seen: ViewObservation, *, readable: bool) -> str | None:
     lost = kinds & {ChangeKind.ADDED, ChangeKind.RECREATED, ChangeKind.REWOUND}
     if lost or not readable:
         return "the published versions of its inputs were removed"
+    redefined = seen.published.fingerprint != entry.fingerprint
+    if redefined and any(one.movement.reshaped for one in seen.inputs):
+        # The definition may read a column that the published versions lack.
+        return "its definition and the columns of its inputs changed"
     return None
 
 

@@ -12,7 +12,7 @@ import pytest
 from spark_jobs.gold.compute.ranges import range_condition
 from spark_jobs.graph.manifest import Column, GoldEntry, Maintenance, MaintenanceStrategy, Manifest
 from spark_jobs.names import TableName, TableVersion
-from spark_jobs.planning.changes import InputObservation
+from spark_jobs.planning.changes import InputObservation, Movement
 from spark_jobs.planning.decision import Range, Reason, ReasonCode, decision_word, scope_of
 from spark_jobs.planning.errors import ReplayRequestError
 from spark_jobs.planning.plan import Intruder, ViewObservation, plan_refresh
@@ -81,6 +81,25 @@ def entry(*columns: Column, grain: tuple[str, ...] = (), **maintenance: object) 
     if maintenance:
         change["maintenance"] = Maintenance(**maintenance)
     return ENTRY.model_copy(update=change)
+
+
+@pytest.mark.parametrize(
+    ("fingerprint", "reshaped", "at"), [("then", True, 44), ("then", False, 41), ("now", True, 41)]
+)
+def test_a_new_definition_is_computed_where_its_inputs_have_their_columns(
+    fingerprint: str, reshaped: bool, at: int
+) -> None:
+    moved = replace(INPUT, movement=Movement(reshaped=reshaped))
+    published = replace(PUBLISHED, fingerprint=fingerprint)
+    plan = plan_recompute(
+        ENTRY,
+        replace(SEEN, published=published, inputs=(moved,)),
+        tick="r1",
+        clock=NOON,
+        asked=replace(ASKED, time=None),
+        readable=True,
+    )
+    assert dict(plan.vector) == {ORDERS: TableVersion("a", at)}
 
 
 def test_the_time_column_is_one_that_no_change_of_rows_moves() -> None:
