@@ -52,7 +52,7 @@ def create(
         described,
         mode="error",
         configuration=dict(CHANGE_FEED),
-        writer_properties=_files_of(described.schema),
+        writer_properties=files_of(described.schema),
     )
     return DeltaTable(plain_location(location))
 
@@ -86,7 +86,7 @@ def replace(
             schema_mode="overwrite",
             configuration={**SHORT_LOG, **(properties or {})},
             commit_properties=_commit(metadata),
-            writer_properties=_files_of(rows.schema),
+            writer_properties=files_of(rows.schema),
         )
 
 
@@ -184,7 +184,7 @@ def change(
             source_alias="s",
             target_alias="t",
             commit_properties=commit,
-            writer_properties=_files_of(columns),
+            writer_properties=files_of(columns),
         ).when_matched_delete().when_not_matched_insert(
             {_name(one): f"s.{_name(one)}" for one in columns.names},
             predicate=f"NOT s.{FLAG}",
@@ -223,7 +223,7 @@ def merge(table: DeltaTable, rows: pa.Table, how: Merge, *, txn: Txn) -> None:
         # Otherwise delta-rs skips files by their key statistics, which must be exact.
         streamed_exec=not bounded(kinds),
         commit_properties=_commit(txn=txn),
-        writer_properties=_files_of(columns),
+        writer_properties=files_of(columns),
     )
     if how.delete:
         merger = merger.when_matched_delete(how.delete)
@@ -233,13 +233,13 @@ def merge(table: DeltaTable, rows: pa.Table, how: Merge, *, txn: Txn) -> None:
 
 
 def _append(table: DeltaTable, rows: pa.Table, commit: CommitProperties) -> None:
-    properties = _files_of(rows.schema)
+    properties = files_of(rows.schema)
     write_deltalake(
         table, rows, mode="append", commit_properties=commit, writer_properties=properties
     )
 
 
-def _files_of(schema: pa.Schema) -> WriterProperties:
+def files_of(schema: pa.Schema) -> WriterProperties:
     """How files are written: without statistics of floating-point numbers.
 
     delta-rs leaves NaN out of them, for Spark it is the largest number: a filter would skip the

@@ -18,6 +18,7 @@ from deltalake import CommitProperties, DeltaTable
 
 from spark_jobs.sections import MaintenanceSettings
 from spark_jobs.storage import log, plain, policy
+from spark_jobs.storage.arrow_tables import files_of
 from spark_jobs.storage.columns import quoted
 from spark_jobs.storage.rights import usual_rights
 from spark_jobs.storage.tables import session_values
@@ -62,7 +63,9 @@ def join_small_files(
         if here and partition is None and (table := plain.open_for_rewriting(location)) is not None:
             # One task and no retry, as for all writes by delta-rs: see ``arrow_tables``.
             table.optimize.compact(
-                max_concurrent_tasks=1, commit_properties=CommitProperties(max_commit_retries=0)
+                max_concurrent_tasks=1,
+                writer_properties=files_of(pa.schema(table.schema().to_arrow())),
+                commit_properties=CommitProperties(max_commit_retries=0),
             )
         else:
             _optimize(spark(), location, maintenance, partition)
@@ -124,6 +127,7 @@ def join_partition(
             partition_filters=[(column, "=", value)],
             target_size=maintenance.small_file_bytes,
             max_concurrent_tasks=1,
+            writer_properties=files_of(pa.schema(table.schema().to_arrow())),
             commit_properties=CommitProperties(max_commit_retries=0),
         )
     except Exception as error:  # noqa: BLE001 - it may never fail the write that it follows

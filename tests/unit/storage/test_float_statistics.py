@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import NoReturn
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 
 from spark_jobs.graph.last_step import MergeByKey
+from spark_jobs.sections import MaintenanceSettings
 from spark_jobs.storage import arrow_tables
+from spark_jobs.storage.compaction import join_partition, join_small_files
 from spark_jobs.storage.delta import Txn
 from spark_jobs.storage.rows import Merge
 
@@ -81,3 +84,29 @@ def test_merged_rows(location: str) -> None:
     how = Merge(keys=("id",), columns=columns, update="TRUE", insert="TRUE")
     arrow_tables.merge(DeltaTable(location), rows(2, 3), how, txn=Txn("app", 1))
     check(location, 2)
+
+
+@pytest.mark.parametrize("partition", [None, ("id", "1")])
+def test_compacted_rows(tmp_path: Path, partition: tuple[str, str] | None) -> None:
+    found, parted = str(tmp_path / "parts"), None if partition is None else ["id"]
+    for _ in range(3):
+        write_deltalake(found, rows(1, 1), mode="append", partition_by=parted)
+    few = MaintenanceSettings(small_files=2)
+    if partition is None:
+        assert join_small_files(found, few, spark=no_spark) == 1
+    else:
+        column, value = partition
+        assert join_partition(DeltaTable(found), few, column=column, value=value) == 1
+    actions = pa.table(DeltaTable(found).get_add_actions(flatten=True))
+    bounds = [one for one in actions.column_names if one.startswith(("min.", "max."))]
+    known = {one for one in bounds if not actions.column(one).null_count}
+    assert known == ({"min.id", "max.id"} if partition is None else set())
+    (file,) = DeltaTable(found).file_uris()
+    group = pq.read_metadata(file).row_group(0)
+    held = {group.column(at).path_in_schema: group.column(at) for at in range(group.num_columns)}
+    assert not any(one.statistics for name, one in held.items() if name != "id")
+    assert all(one.compression == "SNAPPY" for one in held.values())
+
+
+def no_spark() -> NoReturn:
+    raise AssertionError("delta-rs compacts the table")
