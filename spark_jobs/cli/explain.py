@@ -11,7 +11,7 @@ from rich.console import Console
 from spark_jobs.cli.completion import Views
 from spark_jobs.serving.project import chosen_views, open_project
 from spark_jobs.serving.report.explanations import explanation, plans_table
-from spark_jobs.terminal.console import line_console
+from spark_jobs.terminal.console import NO_VIEW, line_console
 
 if TYPE_CHECKING:
     from spark_jobs.gold.base.context import GoldContext
@@ -46,7 +46,8 @@ def explain(
         elif all_views:
             entries = {plan.view: project.manifest.gold[plan.view] for plan in plans}
             strategies = {view: strategy_name(entry) for view, entry in entries.items()}
-            line_console().print(plans_table(plans, strategies=strategies))
+            table = plans_table(plans, strategies=strategies)
+            line_console().print(table if plans else NO_VIEW)
         else:
             for plan in plans:
                 console.print(explanation(explained(gold, plan)))

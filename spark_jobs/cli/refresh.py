@@ -18,7 +18,7 @@ from rich.text import Text
 from spark_jobs.cli.completion import Views
 from spark_jobs.errors import LakehouseError
 from spark_jobs.serving.project import chosen_views, open_project
-from spark_jobs.terminal.console import wide_console
+from spark_jobs.terminal.console import NO_VIEW, wide_console
 from spark_jobs.terminal.tables import FittedTable
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def refresh(
     if as_json:
         typer.echo(json.dumps([result.as_dict() for result in results], indent=2))
     else:
-        wide_console().print(results_table(results))
+        wide_console().print(results_table(results) if results else NO_VIEW)
         errors = Console(stderr=True, highlight=False, soft_wrap=True)
         for result in results:
             if result.error is not None:

@@ -23,7 +23,7 @@ from spark_jobs.serving.report.status_tables import (
 )
 from spark_jobs.serving.report.transactions import database_statuses
 from spark_jobs.terminal.caller import Failure, report_failure
-from spark_jobs.terminal.console import wide_console
+from spark_jobs.terminal.console import NO_VIEW, wide_console
 from spark_jobs.terminal.tables import MOST_ROWS
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def status(
         typer.echo(json.dumps(entries, indent=2, default=str))
         return
     console = wide_console()
-    console.print(views_table(views, now=now))
+    console.print(views_table(views, now=now) if views else NO_VIEW)
     if streams:
         on_purpose = stopped_on_purpose(project.settings.state)
         console.print(streams_table(streams, now=now, on_purpose=on_purpose, in_work=in_work))

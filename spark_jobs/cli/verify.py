@@ -16,7 +16,7 @@ from spark_jobs.cli.completion import Views
 from spark_jobs.errors import LakehouseError
 from spark_jobs.names import passed_keys
 from spark_jobs.serving.project import OpenProject, chosen_views, open_project
-from spark_jobs.terminal.console import wide_console
+from spark_jobs.terminal.console import NO_VIEW, wide_console
 from spark_jobs.terminal.tables import FittedTable
 
 if TYPE_CHECKING:
@@ -46,12 +46,13 @@ def verify(
     """Compare gold tables with their SQL, as multisets; exit with 1 if any differs."""
     with open_project(context) as project:
         chosen = chosen_views(project, views, everything=all_views)
-        results = _verify_all(project, chosen, sample=sample, threads=threads)
+        # Without a view, Spark need not start.
+        results = _verify_all(project, chosen, sample=sample, threads=threads) if chosen else []
     if as_json:
         typer.echo(json.dumps([_as_dict(*result) for result in results], indent=2))
     else:
         console = wide_console()
-        console.print(findings_table(results))
+        console.print(findings_table(results) if results else NO_VIEW)
         for view, found in results:
             if not isinstance(found, LakehouseError) and found.examples:
                 console.print(examples_table(view, found))

@@ -10,6 +10,8 @@ from rich.console import Console
 
 TABLE_WIDTH: Final = 140
 _LINE_WIDTH: Final = 10_000
+# Instead of a table without rows.
+NO_VIEW: Final = "The project has no gold view."
 
 
 def wide_console() -> Console:

@@ -39,3 +39,19 @@ def test_no_skipped_change_is_one_sentence(tmp_path: Path) -> None:
 
     assert shown.exit_code == 0
     assert shown.stdout == "The connector left out no change.\n"
+
+
+@pytest.mark.parametrize("words", ["status", "refresh --all", "explain --all", "verify --all"])
+def test_a_project_without_a_view_is_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str
+) -> None:
+    """It shows no empty table, and starts no Spark."""
+    monkeypatch.setenv("TIDEMARK_STATE_DIR", str(tmp_path / "state"))
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "no-java"))
+    project = write_project(tmp_path / "project", {})
+    for file in [*project.glob("sql/gold/*"), *project.glob("expectations/gold/*")]:
+        file.unlink()
+    shown = tidemark(project, *words.split())
+
+    assert shown.exit_code == 0, shown.output
+    assert shown.stdout.splitlines()[0] == "The project has no gold view."
