@@ -34,6 +34,8 @@ def quality(
     from spark_jobs.state.types import utc_now
 
     chosen = (day or utc_now() - timedelta(days=1)).date()
+    if chosen > utc_now().date():
+        raise typer.BadParameter(f"{chosen} lies ahead", param_hint="--day")
     with open_project(context) as project:
         found = day_quality(project, chosen)
     if as_json:

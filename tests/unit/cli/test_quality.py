@@ -138,3 +138,11 @@ def test_a_day_of_which_nothing_is_known_is_yesterday_by_default(project) -> Non
     assert f"gold views on {yesterday:%Y-%m-%d} (UTC)" in text
     assert "Every expectation passed." in text
     assert "No record was rejected." in text
+
+
+def test_a_day_that_has_not_begun_is_refused(project) -> None:
+    """Its empty report said that every expectation passed."""
+    tomorrow = utc_now() + timedelta(days=1)
+    words = ["--project", str(project), "quality", "--day", f"{tomorrow:%Y-%m-%d}"]
+    assert CliRunner().invoke(app, words).exit_code == 2
+    assert "No record was rejected." in quality(project, "--day", f"{utc_now():%Y-%m-%d}")
