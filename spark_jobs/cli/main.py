@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from importlib.metadata import version
 from itertools import takewhile
 from pathlib import Path
 from typing import Annotated, Any, cast
@@ -66,6 +67,12 @@ app = typer.Typer(
 )
 
 
+def _print_release(asked: bool) -> None:
+    if asked:
+        typer.echo(f"tidemark {version('tidemark')}")
+        raise typer.Exit
+
+
 @app.callback()
 def project_options(
     context: typer.Context,
@@ -76,8 +83,15 @@ def project_options(
             help="The project directory, which holds sources/ and sql/. Default: this directory.",
         ),
     ] = None,
+    release: Annotated[
+        bool,
+        typer.Option(
+            "--version", help="Print the release and exit.", is_eager=True, callback=_print_release
+        ),
+    ] = False,
 ) -> None:
     """Options before the command."""
+    del release
     if project is not None and not project.is_dir():
         raise typer.BadParameter(f"there is no directory {str(project)!r}", param_hint="--project")
     context.obj = project

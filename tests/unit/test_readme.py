@@ -103,7 +103,8 @@ def make_targets() -> set[str]:
 def parse(words: list[str]) -> None:
     """Parse a command line as the program would, without running it."""
     words = [word for word in words if word != "--help"]
-    if not words:
+    # Parsing --version would print it.
+    if words in ([], ["--version"]):
         return
     command: Any = whole_command()
     context = command.make_context("tidemark", words)

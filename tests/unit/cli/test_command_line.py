@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -55,3 +56,10 @@ def test_a_project_without_a_view_is_one_sentence(
 
     assert shown.exit_code == 0, shown.output
     assert shown.stdout.splitlines()[0] == "The project has no gold view."
+
+
+def test_the_release_is_printed_in_any_directory(tmp_path: Path) -> None:
+    shown = tidemark(tmp_path, "--version")
+
+    assert shown.exit_code == 0, shown.output
+    assert shown.stdout == f"tidemark {version('tidemark')}\n"
