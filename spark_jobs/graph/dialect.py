@@ -147,12 +147,12 @@ class _Reader(SparkParser):
         whole.meta[_UNITS] = True
         return whole
 
-    def _parse_interval_span(self, this: Any, **kwargs: Any) -> exp.Interval:
+    def _parse_interval_span(self, this: exp.Expr, *args: Any, **kwargs: Any) -> exp.Interval:
         """Read the length of an interval: sqlglot drops the sign of '- 1 day'."""
         parts = exp.INTERVAL_STRING_RE.findall(this.name) if this.is_string else []
         if len(parts) == 1 and exp.INTERVAL_STRING_RE.fullmatch(this.name) is None:
             this = exp.Literal.string(with_plain_number(this.name))
-        return super()._parse_interval_span(this, **kwargs)
+        return super()._parse_interval_span(this, *args, **kwargs)
 
     def _replace_lambda(self, node: exp.Expr | None, expressions: list[exp.Expr]) -> Any:
         """Find the arguments of a lambda, whose names may be in any case."""

@@ -137,8 +137,9 @@ def operations_dags(settings: Settings | None = None) -> dict[str, DAG]:
     """
     settings = settings or load_settings()
     wanted = get_parsing_context().dag_id
-    made: dict[str, Callable[[Manifest, Settings], DAG]] = {REPLAY_DAG: replay_dag} | {
-        one.dag_id: partial(approved_dag, one) for one in (ROLLBACK, RELEASE)
+    made: dict[str, Callable[[Manifest, Settings], DAG]] = {
+        REPLAY_DAG: replay_dag,
+        **{one.dag_id: partial(approved_dag, one) for one in (ROLLBACK, RELEASE)},
     }
     chosen = [dag_id for dag_id in made if wanted in {None, dag_id}]
     if not chosen:
