@@ -969,6 +969,18 @@ def test_a_group_of_all_rows_stays_without_rows(key: frozenset[str], drops: bool
     assert (whole.args.get("where") is not None) is drops
 
 
+@pytest.mark.parametrize(("column", "before"), [("k0", True), ("n", False)])
+def test_state_in_parts_is_restricted_by_its_keys_before_it_is_added_up(
+    column: str, before: bool
+) -> None:
+    tables = InDuckDb(frozenset(), {"state.0": {"n": "bigint"}})
+    state = Scan("state.0", (("k0", "k0"), ("n", "n")), frozenset({"k0"}))
+    keys = Keys("changed", ((named(column), "c"),))
+    text = to_sql(Writer(tables, {}).relation(state, When.NEW, keys))
+    assert text.count("LEFT SEMI JOIN") == 1
+    assert (text.index("LEFT SEMI JOIN") < text.index("GROUP BY")) is before
+
+
 def test_the_window_of_a_group_is_that_of_its_own_query() -> None:
     root = operators(
         "SELECT window AS v, COUNT(*) AS n FROM (SELECT window.start AS at, COUNT(*) AS n "
