@@ -632,6 +632,9 @@ def test_a_clause_may_read_an_output_by_its_name_or_its_number() -> None:
     top = operators("SELECT a.k AS k, a.x AS x FROM silver.a AS a ORDER BY 2 DESC, 1 LIMIT 3")[0]
     assert isinstance(top, TopK)
     assert [one.this.name for one in top.order] == [top.columns[1], top.columns[0]]
+    top = operators("SELECT a.k AS k FROM silver.a AS a LIMIT 3")[0]
+    assert isinstance(top, TopK)
+    assert top.order == ()
 
 
 def test_a_condition_on_one_table_is_tested_before_the_join() -> None:
