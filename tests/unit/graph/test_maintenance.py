@@ -483,6 +483,7 @@ def test_the_change_is_joined_before_a_large_table_is(large: bool, steps: int) -
     program = derive((root, outputs), tables, {}, last=DeleteInsert())
     assert program.change is not None
     queries = [step.query for step in program.steps if isinstance(step, Step)]
+    assert len(queries) == 1 + steps
     joined = [one for one in queries if one.find(exp.Join)]
     assert [to_sql(one).count("k = x") for one in joined] == [1] * steps
     assert to_sql(program.change).count("k = x") == 1 - steps
@@ -765,6 +766,11 @@ def test_of_each_argument_only_what_the_view_needs_is_stored(
     moved = state.change(rows, "w").named_selects
     ways = [f"{one}_{way}" for one in extremes for way in ("in", "out")]
     assert sorted(moved) == sorted({*state.columns} - {*extremes} | {*ways})
+
+
+def test_an_extreme_of_stored_groups_is_not_stored() -> None:
+    groups = "(SELECT a.k, COUNT(*) AS n FROM silver.a AS a GROUP BY a.k) AS s"
+    assert list(state_columns(f"SELECT MAX(s.n) AS m FROM {groups}", TYPES)) == ["state.0"]
 
 
 def test_rows_that_a_query_uses_twice_are_stored_once() -> None:
