@@ -35,6 +35,7 @@ def joined(on: str, *, kind: str = "JOIN", more: str = "") -> str:
     [
         (f"SELECT t.id AS a, t.x AS x FROM {T} WHERE t.x > 0", ("a",)),
         (f"SELECT t.x AS x FROM {T}", ()),
+        (f"SELECT t.id AS a FROM {T} ORDER BY t.x, t.id LIMIT 3", ("a",)),
         (f"SELECT t.x AS x, COUNT(*) AS n FROM {T} GROUP BY t.x", ("x",)),
         (f"SELECT COUNT(*) AS n FROM {T} GROUP BY t.x", ()),
         (f"SELECT t.x AS x, COUNT(*) AS n FROM {T} GROUP BY t.x, t.name", ()),
