@@ -105,10 +105,13 @@ def make_topics(settings: Settings) -> None:
         PartFailedError: the broker refuses a topic or a right.
     """
     from spark_jobs.graph.manifest import Manifest  # noqa: PLC0415
+    from spark_jobs.storage.in_force import manifest_in_force  # noqa: PLC0415
 
-    manifest = Manifest.read(settings.manifest_file)
+    # An older file would take rights from what was applied. A pod has no rights to give.
+    secured = settings.security.enabled
+    manifest = manifest_in_force(settings) if secured else Manifest.read(settings.manifest_file)
     ensure_topics(settings, [one.topic for one in manifest.sources.values() if one.topic])
-    if settings.security.enabled:
+    if secured:
         topic = settings.kafka_connect.offsets_topic
         users = (Principal.STREAMS, Principal.SINKS, Principal.LOADER)
         grant(admin(settings), declared_rights(manifest, offsets_topic=topic), *users)

@@ -276,6 +276,25 @@ def test_a_start_does_not_take_tables_from_an_apply(image, tmp_path, monkeypatch
     assert registered == [{"orders"}, {"orders", "users"}]
 
 
+def test_a_start_with_an_older_file_keeps_the_rights_to_what_was_applied(
+    image, tmp_path, monkeypatch
+) -> None:
+    """An apply was killed between the control database and the file."""
+    start_pod(monkeypatch, tmp_path / "state", control=None)
+    monkeypatch.setenv("TIDEMARK_SECURITY__ENABLED", "true")
+    settings = load_settings()
+    before = apply_image(settings, 1)
+    add_source(image, "users")
+    apply_image(settings, 2)
+    before.write(settings.manifest_file)
+    granted: set[str] = set()
+    monkeypatch.setattr(catalog, "ensure_topics", lambda *_: None)
+    monkeypatch.setattr(catalog, "admin", lambda _: None)
+    monkeypatch.setattr(catalog, "grant", lambda _, rights, *__: granted.update(map(str, rights)))
+    catalog.make_topics(settings)
+    assert any("users" in one for one in granted)
+
+
 def test_continuous_views_of_a_pod_follow_what_another_pod_applied(
     image, tmp_path, monkeypatch
 ) -> None:
