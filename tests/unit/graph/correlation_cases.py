@@ -53,6 +53,11 @@ REFUSED = {
         "CORRELATED_COLUMN",
         "1:36",
     ),
+    "a column of the query around in an aggregate": (
+        f"SELECT o.day, (SELECT MAX(u.age + o.order_id) {_USERS}) AS n FROM silver.orders AS o",
+        "CORRELATED_COLUMN",
+        "1:35",
+    ),
     "a column of the query around in a window": (
         (
             "SELECT o.day, (SELECT RANK() OVER (ORDER BY o.day) AS r\n"
