@@ -6,11 +6,10 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from deltalake import DeltaTable, Field
+from deltalake import DeltaTable
 
 from spark_jobs.gold.base.publications import latest_publication
-from spark_jobs.storage import arrow_tables, history
-from spark_jobs.storage.history import MOST_COMMITS
+from spark_jobs.storage import arrow_tables
 from tests.spark.gold_project import GoldProject
 
 BEFORE = (
@@ -84,19 +83,3 @@ def test_without_the_published_inputs_all_is_computed(built: GoldProject) -> Non
     built.view("wide", AFTER, maintained=True)
     assert built.refresh("wide", "t2").plan.reason.code == "DEFINITION_CHANGED"
     assert built.rows("wide") == ROWS[:2]
-
-
-@pytest.mark.parametrize("commits", [1, MOST_COMMITS])
-def test_a_new_column_of_an_input_is_read_where_it_is(
-    built: GoldProject, monkeypatch: pytest.MonkeyPatch, commits: int
-) -> None:
-    """The published version of the input lacks it."""
-    monkeypatch.setattr(history, "MOST_COMMITS", MOST_COMMITS // commits)
-    orders = DeltaTable(built.location("silver.orders"))
-    orders.alter.add_columns([Field("note", "string")])
-    order(built, "ann", "99")
-    query = BEFORE.replace("COUNT(*) AS orders", "MAX(o.note) AS note, COUNT(*) AS orders")
-    built.view("wide", query, maintained=True)
-    assert built.refresh("wide", "t2").plan.reason.code == "DEFINITION_CHANGED"
-    assert built.rows("wide") == [(None, None, 1), ("ann", None, 2), ("bob", None, 1)]
-    built.assert_right("wide")

@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable, write_deltalake
+from deltalake import DeltaTable, Field, write_deltalake
 
 from spark_jobs.gold.base.errors import BaseMovedError
 from spark_jobs.gold.compute.ranges import write_range
@@ -24,7 +24,7 @@ from spark_jobs.planning.work import work_item
 from spark_jobs.settings import load_settings
 from spark_jobs.state.attempts import AttemptStatus
 from spark_jobs.state.store import ControlStore
-from spark_jobs.storage import arrow_tables, log
+from spark_jobs.storage import arrow_tables, history, log
 from spark_jobs.storage.compiled import compile_settings
 from spark_jobs.storage.delta import Txn
 from tests.unit.gold.conftest import FED, NOON
@@ -211,3 +211,19 @@ def test_columns_may_have_upper_case_letters(tmp_path: Path, query: str) -> None
         assert project.refresh(force=force).status is AttemptStatus.PUBLISHED
         assert 10 + number in {row[0] for row in project.rows()}
         assert len(project.rows()) == 3
+
+
+@pytest.mark.parametrize("most", [history.MOST_COMMITS, 1])
+def test_a_new_column_of_an_input_is_read_where_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    """The published version of the input lacks it."""
+    monkeypatch.setattr(history, "MOST_COMMITS", most)
+    query = "SELECT a.k, {}COUNT(*) AS n FROM bronze.a AS a GROUP BY a.k"
+    project = Project(tmp_path, query.format(""), a=table(k=[1, 2, 2]))
+    project.refresh()
+    DeltaTable(project.data / "a").alter.add_columns([Field("note", "string")])
+    project.append("a", k=[1], note=["new"])
+    project.define(query.format("MAX(a.note) AS note, "))
+    assert project.refresh().plan.reason.code is ReasonCode.DEFINITION_CHANGED
+    assert project.rows() == [(1, "new", 2), (2, None, 2)]
