@@ -30,6 +30,7 @@ from spark_jobs.graph.syntax_errors import (
     UnboundParameterError,
 )
 from spark_jobs.graph.written_calls import count_arguments
+from spark_jobs.names import COLUMN
 
 # A comma before one of these is an error in Spark, but sqlglot ignores it.
 _NOT_AFTER_COMMA = {
@@ -95,6 +96,7 @@ def parse_select(source: SqlText) -> exp.Query:
     tokens = _tokens(source)
     _check_commas(tokens, source)
     _check_aliases(tokens, source)
+    _check_dots(tokens, source)
     try:
         trees = reader.parser().parse(tokens, source.text)
     except RecursionError as error:
@@ -116,9 +118,23 @@ def parse_select(source: SqlText) -> exp.Query:
     for parameter in tree.find_all(exp.Placeholder, exp.Parameter):
         written = to_sql(parameter)
         raise UnboundParameterError(written, location=source.of(parameter))
+    _check_names(tree, tokens, source)
     _check_columns(tree, source)
     _check_relations(tree, source)
     return tree
+
+
+def _check_names(tree: exp.Query, tokens: list[Token], source: SqlText) -> None:
+    """Check that no name is a text: in Spark, double quotes are those of texts."""
+    texts = {one.start: one for one in tokens if one.token_type is TokenType.STRING}
+    for name in tree.find_all(exp.Identifier):
+        text = texts.get(name.meta.get("start", -1))
+        if text is not None and text.text == name.name:
+            raise _text_as_name(source.text[text.start : text.end + 1], source.at(text.start))
+    for join in tree.find_all(exp.Join):
+        for column in join.args.get("using") or ():
+            if not isinstance(column, exp.Identifier | exp.Column):
+                raise _text_as_name(to_sql(column), source.of(column))
 
 
 def _check_columns(tree: exp.Query, source: SqlText) -> None:
@@ -249,6 +265,22 @@ def _check_aliases(tokens: list[Token], source: SqlText) -> None:
     for before, token in pairwise(tokens):
         if token.token_type is TokenType.ALIAS and before.token_type in _BEFORE_COLUMNS:
             raise SqlSyntaxError("AS has no column before it", location=source.at(token.start))
+
+
+def _check_dots(tokens: list[Token], source: SqlText) -> None:
+    """Check that no text is beside a dot: ``o."status"`` is a column elsewhere."""
+    for before, token in pairwise(tokens):
+        if TokenType.DOT in (before.token_type, token.token_type):
+            for one in (before, token):
+                if one.token_type is TokenType.STRING:
+                    written = source.text[one.start : one.end + 1]
+                    raise _text_as_name(written, source.at(one.start))
+
+
+def _text_as_name(written: str, place: Location) -> SqlSyntaxError:
+    name = written.strip("'\"")
+    plain = name if all(map(COLUMN.fullmatch, name.split("."))) else f"`{name}`"
+    return SqlSyntaxError(f"{written} is a text, not a name: write {plain}", location=place)
 
 
 def _parse_error(

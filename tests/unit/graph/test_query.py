@@ -187,3 +187,47 @@ def test_a_syntax_error_has_a_location() -> None:
     with pytest.raises(SqlSyntaxError) as refusal:
         tables("SELECT a,\n FROM gold.daily")
     assert str(refusal.value.location) == "query:1:9"
+
+
+@pytest.mark.parametrize(
+    ("query", "column", "written"),
+    [
+        ('SELECT o."status" FROM silver.orders AS o', 10, '"status"'),
+        ('SELECT "o".status FROM silver.orders AS o', 8, '"o"'),
+        ("SELECT o.status AS 's' FROM silver.orders AS o", 20, "'s'"),
+        ('SELECT o.status FROM silver.orders AS "o"', 39, '"o"'),
+        ('SELECT o.status FROM "silver"."orders" AS o', 22, '"silver"'),
+        ('SELECT o.status FROM "silver.orders" AS o', 22, '"silver.orders"'),
+        ('WITH "a" AS (SELECT 1 AS x) SELECT a.x FROM a', 6, '"a"'),
+        ("SELECT STRUCT(1 AS 'a') AS s", 20, "'a'"),
+        (
+            'SELECT o.status FROM silver.orders AS o JOIN silver.users AS u USING ("id")',
+            71,
+            "'id'",
+        ),
+    ],
+)
+def test_a_name_in_the_quotes_of_a_text_is_refused_as_by_spark(
+    query: str, column: int, written: str
+) -> None:
+    """Other databases write names in double quotes; Spark does not parse such a query."""
+    with pytest.raises(SqlSyntaxError) as refusal:
+        query_tables(query, known=["silver.orders", "silver.users"])
+    assert f"{written} is a text, not a name: write " in refusal.value.primary
+    assert refusal.value.location is not None
+    assert refusal.value.location.column == column
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        """SELECT "status" AS a, 'b' 'c' AS d, 'o' AS o FROM silver.orders AS o""",
+        """SELECT o.m['a'].b AS x, o.m["status"] AS y FROM silver.orders AS o""",
+        """SELECT DATE "2024-01-01" AS day, INTERVAL "1" DAY AS one""",
+        """SELECT TRIM(BOTH 'x' FROM "xax") AS a, SUBSTRING("abc" FROM 2) AS b""",
+        """SELECT o.`status` FROM `silver`.`orders` AS `o` WHERE o.status LIKE "p%" ESCAPE "!" """,
+        """SELECT o.status FROM silver.orders VERSION AS OF 3 AS o WHERE o.status IN ("a", "o")""",
+    ],
+)
+def test_texts_at_the_place_of_texts_are_read(query: str) -> None:
+    query_tables(query, known=["silver.orders"])
