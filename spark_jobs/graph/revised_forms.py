@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
-from spark_jobs.graph.functions import called_name
+from spark_jobs.graph.functions import called_name, is_group_aggregate
 from spark_jobs.graph.inference import chosen_values
 from spark_jobs.graph.maintenance.exact_sums import LONGEST_MEAN, has_exact_negative
 from spark_jobs.graph.maintenance.subqueries import FULL_OVER_NO_ROWS
@@ -65,6 +65,10 @@ def _forms_with_a_rule(node: exp.Expr) -> Iterator[str]:
     """Forms that once had no rule, and have one now."""
     if isinstance(node, exp.Dot) and isinstance(node.this, exp.Column | exp.Dot):
         yield "field of a struct"
+    if is_group_aggregate(node) and node.find(exp.Query):
+        yield "subquery in an aggregate"
+    if isinstance(node, exp.Having) and node.find(exp.Exists, exp.In, exp.Subquery):
+        yield "subquery in having"
 
 
 def _text(kind: exp.DataType | None) -> str:

@@ -643,6 +643,63 @@ RULES: dict[str, tuple[MaintenanceStrategy, str]] = {
     ),
     "EXCEPT": (KEPT, "SELECT a.k FROM silver.a AS a EXCEPT SELECT b.k FROM silver.b AS b"),
     "EXCEPT ALL": (KEPT, "SELECT a.k FROM silver.a AS a EXCEPT ALL SELECT b.k FROM silver.b AS b"),
+    "subquery inside of an aggregate": (
+        KEPT,
+        (
+            "SELECT a.k, SUM(a.y * (SELECT MAX(b.z) FROM silver.b AS b)) AS s "
+            "FROM silver.a AS a GROUP BY a.k"
+        ),
+    ),
+    "subquery in FILTER": (
+        KEPT,
+        (
+            "SELECT a.k, SUM(a.y) FILTER (WHERE a.y > (SELECT MIN(b.z) FROM silver.b AS b)) AS s "
+            "FROM silver.a AS a GROUP BY a.k"
+        ),
+    ),
+    "EXISTS in an aggregate": (
+        KEPT,
+        (
+            "SELECT a.x, SUM(CASE WHEN EXISTS (SELECT 1 FROM silver.b AS b WHERE b.k = a.k) "
+            "THEN a.y ELSE 0 END) AS total, COUNT(*) AS n FROM silver.a AS a GROUP BY a.x"
+        ),
+    ),
+    "IN in an aggregate and its HAVING": (
+        KEPT,
+        (
+            "SELECT a.x, MAX(IF(a.k IN (SELECT b.k FROM silver.b AS b), a.y, 0)) AS most "
+            "FROM silver.a AS a GROUP BY a.x "
+            "HAVING MAX(IF(a.k IN (SELECT b.k FROM silver.b AS b), a.y, 0)) > 1"
+        ),
+    ),
+    "correlated scalar subquery in an aggregate": (
+        KEPT,
+        (
+            "SELECT a.x, SUM(a.y + (SELECT COUNT(b.z) FROM silver.b AS b WHERE b.k = a.k)) AS s "
+            "FROM silver.a AS a GROUP BY a.x"
+        ),
+    ),
+    "HAVING of EXISTS over a key": (
+        KEPT,
+        (
+            "SELECT a.k, COUNT(*) AS n FROM silver.a AS a GROUP BY a.k HAVING COUNT(*) > 1 "
+            "AND EXISTS (SELECT 1 FROM silver.b AS b WHERE b.k = a.k)"
+        ),
+    ),
+    "HAVING of NOT IN over a key": (
+        KEPT,
+        (
+            "SELECT a.k + 1 AS u, SUM(a.y) AS s FROM silver.a AS a GROUP BY a.k, a.x "
+            "HAVING a.k NOT IN (SELECT b.k FROM silver.b AS b)"
+        ),
+    ),
+    "HAVING of a correlated scalar subquery over a key": (
+        KEPT,
+        (
+            "SELECT a.k AS u, SUM(a.y) AS s FROM silver.a AS a GROUP BY a.k "
+            "HAVING u < (SELECT MAX(b.x) FROM silver.b AS b WHERE b.k = a.k)"
+        ),
+    ),
     "ranking window": (
         GROUPS,
         "SELECT a.k, a.y, RANK() OVER (PARTITION BY a.k ORDER BY a.y) AS place FROM silver.a AS a",
@@ -1364,20 +1421,6 @@ REFUSED = {
         (
             "SELECT t.v FROM silver.a AS a LATERAL VIEW "
             "EXPLODE(SEQUENCE(0, (SELECT COUNT(*) FROM silver.b AS b))) t AS v"
-        ),
-    ),
-    "subquery inside of an aggregate": (
-        "UNSUPPORTED_SUBQUERY",
-        (
-            "SELECT a.k, SUM(a.y * (SELECT MAX(b.z) FROM silver.b AS b)) AS s "
-            "FROM silver.a AS a GROUP BY a.k"
-        ),
-    ),
-    "subquery in FILTER": (
-        "UNSUPPORTED_SUBQUERY",
-        (
-            "SELECT a.k, SUM(a.y) FILTER (WHERE a.y > (SELECT MIN(b.z) FROM silver.b AS b)) AS s "
-            "FROM silver.a AS a GROUP BY a.k"
         ),
     ),
     "EXISTS of rows for which a column around it is IN a third table": (

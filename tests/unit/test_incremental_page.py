@@ -45,6 +45,7 @@ PARTS = {
     "as their aggregate": MaintenanceStrategy.AFFECTED_GROUP_RECOMPUTE,
     "as their aggregates": MaintenanceStrategy.AGGREGATE_STATE,
     "as other group keys": MaintenanceStrategy.AGGREGATE_STATE,
+    "as in WHERE": MaintenanceStrategy.AGGREGATE_STATE,
     "as what is in them": MaintenanceStrategy.AGGREGATE_STATE,
 }
 

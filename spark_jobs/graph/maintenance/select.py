@@ -13,6 +13,7 @@ from spark_jobs.graph.maintenance.aggregation import (
     aggregate_calls,
     grouped_by_sets,
     grouping_sets,
+    is_call,
     outside_in,
 )
 from spark_jobs.graph.maintenance.algebra import (
@@ -89,9 +90,13 @@ def build_select(builder: Builder, select: exp.Select, around: Scope | None) -> 
     # HAVING makes one group of all rows, also without an aggregate.
     grouped = group is not None or clauses.having is not None
     if grouped or any(aggregates(one) for one in clauses.all()):
+        having, clauses.having = _of_keys(clauses.having, group, scope)
+        node = where(builder, node, having, scope)
+        rows, clauses = _within_aggregates(builder, node, clauses, scope)
+        known = set(rows.columns) - set(node.columns)
         # Join scalar subqueries next to aggregates to the groups, not to the rows.
         subquery, clauses = _subqueries(builder, nothing(builder), clauses, scope)
-        clauses = _rewritten(clauses, scope, set(subquery.columns))
+        node, clauses = rows, _rewritten(clauses, scope, known | set(subquery.columns))
         node, clauses = _grouped(builder, node, clauses, group, scope, subquery=subquery)
     else:
         node, clauses = _subqueries(builder, node, clauses, scope)
@@ -153,6 +158,59 @@ def _outputs_replaced(expression: exp.Expr, by_name: dict[str, exp.Expr]) -> exp
         return node if isinstance(node, exp.Query) else None
 
     return outside_in(expression, replace)
+
+
+def _of_keys(
+    having: exp.Expr | None, group: exp.Group | None, scope: Scope
+) -> tuple[exp.Expr | None, exp.Expr | None]:
+    """The conditions of HAVING with a subquery that are those of all rows of a group, and the rest.
+
+    A group has the rows for which they hold, or does not exist.
+    """
+    if having is None or group is None or grouping_sets(group) is not None:
+        return None, having
+    keys = {
+        scope.own(key) for one in group.expressions if isinstance(key := one.unnest(), exp.Column)
+    }
+    of_keys: list[exp.Expr] = []
+    others: list[exp.Expr] = []
+    for one in conjuncts(having):
+        alone = _reads_around(one, scope) and not aggregates(one) and not one.find(exp.Window)
+        columns = {scope.own(column) for column in one.find_all(exp.Column)} - {None}
+        (of_keys if alone and columns <= keys else others).append(one)
+    both = (exp.and_(*found) if found else None for found in (of_keys, others))
+    return next(both), next(both)
+
+
+def _reads_around(condition: exp.Expr, scope: Scope) -> bool:
+    """Whether a condition has a subquery that reads, or is compared with, a row of the query."""
+    compared = any(isinstance(one, exp.In) and one.args.get("query") for one in condition.walk())
+    return compared or any(
+        scope.own(column) is not None
+        for query in condition.find_all(exp.Query)
+        for column in query.find_all(exp.Column)
+    )
+
+
+def _within_aggregates(
+    builder: Builder, node: Node, clauses: _Clauses, scope: Scope
+) -> tuple[Node, _Clauses]:
+    """Join the subqueries within aggregates to the rows that are aggregated."""
+    found: dict[Identity, exp.Expr] = {}
+
+    def replace(part: exp.Expr) -> exp.Expr | None:
+        nonlocal node
+        if not is_call(part):
+            return part if isinstance(part, exp.Query) else None
+        if not part.find(exp.Query):
+            return part
+        which = identity(part)
+        if which not in found:
+            node, found[which] = scalars(builder, node, part, scope, condition=False)
+        return found[which].copy()
+
+    clauses = clauses.each(lambda one: outside_in(one, replace))
+    return node, clauses
 
 
 def _subqueries(

@@ -60,6 +60,13 @@ SCHEMAS = {TableName.parse("silver.t"): COLUMNS}
         ("t.k AS v FROM silver.t AS t WHERE t.k IN (SELECT u.k + 1 FROM silver.t AS u)", ()),
         ("t.k AS v FROM silver.t AS t WHERE t.k IN (1, 2)", ()),
         (
+            (
+                "t.k, SUM(IF(t.k IN (SELECT u.k FROM silver.t AS u), 1, 0)) AS v "
+                "FROM silver.t AS t GROUP BY t.k HAVING t.k IN (SELECT u.k FROM silver.t AS u)"
+            ),
+            ("subquery in an aggregate", "subquery in having"),
+        ),
+        (
             "t.k AS v FROM silver.t AS t WHERE t.k NOT IN (SELECT u.k / 2 AS h FROM silver.t AS u)",
             ("not in of two zeros",),
         ),
