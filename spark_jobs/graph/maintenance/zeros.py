@@ -57,7 +57,8 @@ def signed_columns(node: Node, tables: Mapping[str, Mapping[str, str]]) -> dict[
         tables: column types, by table and lower-case column name.
     """
     kinds = column_types(node, tables)
-    return {name: kinds.get(name, "") for name in node.columns if _is_signed(node, name, tables)}
+    signed = (one for one in node.columns if _is_signed(node, one, kinds, tables))
+    return {name: kinds.get(name, "") for name in signed}
 
 
 def _of_not_in(condition: exp.Expr) -> exp.EQ | None:
@@ -70,12 +71,15 @@ def _of_not_in(condition: exp.Expr) -> exp.EQ | None:
     return equal if is_null and isinstance(equal, exp.EQ) else None
 
 
-def _is_signed(node: Node, name: str, tables: Mapping[str, Mapping[str, str]]) -> bool:
+def _is_signed(
+    node: Node, name: str, kinds: Mapping[str, str], tables: Mapping[str, Mapping[str, str]]
+) -> bool:
     """Whether a column is of such a type; or, if that is unknown, computed of one."""
-    if (kind := column_types(node, tables).get(name)) is not None:
-        return has_two_zeros(kind)
+    if name in kinds:
+        return has_two_zeros(kinds[name])
     found = origin(node, name)
     if found is None:
         return False
     below, value = found
-    return any(_is_signed(below, one.name, tables) for one in value.find_all(exp.Column))
+    read = column_types(below, tables)
+    return any(_is_signed(below, one.name, read, tables) for one in value.find_all(exp.Column))
