@@ -1514,6 +1514,13 @@ REFUSED = {
             "HAVING NOT MAX(a.x) IN (SELECT b.k FROM silver.b AS b)"
         ),
     ),
+    "HAVING of IN over a key of ROLLUP, which is NULL in a total": (
+        "UNSUPPORTED_CLAUSE",
+        (
+            "SELECT a.k, COUNT(*) AS n FROM silver.a AS a GROUP BY ROLLUP (a.k) "
+            "HAVING a.k IN (SELECT b.k FROM silver.b AS b)"
+        ),
+    ),
     "function with the name of a common table expression": (
         "UNSUPPORTED_RELATION",
         "WITH range AS (SELECT a.k AS id FROM silver.a AS a) SELECT r.id FROM RANGE(3) AS r",

@@ -8,6 +8,8 @@ from spark_jobs.graph.dialect import to_sql
 from spark_jobs.graph.last_step import DeleteInsert
 from spark_jobs.graph.maintenance.delta import Step
 from spark_jobs.graph.maintenance.derived import derived_program
+from spark_jobs.graph.maintenance.describe import maintenance_of
+from spark_jobs.graph.maintenance.reasons import Obstacle
 from tests.properties.maintenance import InDuckDb, canonical
 
 TYPES = {
@@ -52,3 +54,21 @@ def test_zeros_are_told_apart_below_what_may_read_their_sign(query: str, signed:
     found = [one for one in changes if "AS STRING)" in one.rpartition("GROUP BY")[2]]
     assert bool(found) == bool(signed)
     assert all(one in found[0] for one in signed)
+
+
+@pytest.mark.parametrize(
+    ("condition", "obstacle"),
+    [
+        ("a.x NOT IN (SELECT b.x FROM silver.b AS b)", Obstacle.UNSUPPORTED_SUBQUERY),
+        ("a.k NOT IN (SELECT b.k FROM silver.b AS b)", None),
+        ("NOT EXISTS (SELECT 1 FROM silver.b AS b WHERE b.x = a.x)", None),
+        ("NOT EXISTS (SELECT 1 FROM silver.b AS b WHERE b.x = a.x OR b.k = a.k)", None),
+    ],
+)
+def test_only_not_in_of_floats_has_no_rule(condition: str, obstacle: Obstacle | None) -> None:
+    columns = {"k": "int", "x": "double"}
+    found, _ = maintenance_of(
+        canonical(f"SELECT a.k FROM silver.a AS a WHERE {condition}"),
+        types={"silver.a": columns, "silver.b": columns},
+    )
+    assert found.obstacle == obstacle
