@@ -39,11 +39,10 @@ COMPILED = {
     ROOT / "spark_jobs/stack/ObjectStore.java": ROOT
     / "jars/s3proxy/target/dependency/tidemark-object-store.jar",
 }
-JAVA_CLASSES = ("Policy", "Reading", "Guard", "LocalFiles")
 # What runs while the archive is written, and jars of the class path that are built from source.
 ARCHIVED = (
     ROOT / "spark_jobs/storage/class_archive.py",
-    *(ROOT / f"spark_jobs/storage/{name}.java" for name in JAVA_CLASSES),
+    *sorted((ROOT / "spark_jobs/storage").glob("*.java")),
 )
 MAVEN_GOAL = "org.apache.maven.plugins:maven-dependency-plugin:2.8:copy-dependencies"
 UV = ROOT / ".bootstrap/bin/uv"

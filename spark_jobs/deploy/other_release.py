@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from datetime import datetime
 from typing import TypeVar
 
 from pydantic import ValidationError
@@ -11,6 +12,7 @@ from pydantic import ValidationError
 from spark_jobs.definitions.vocabulary import SourceFormat
 from spark_jobs.graph.manifest import GoldEntry, Manifest, SilverEntry, SinkEntry, SourceEntry
 from spark_jobs.names import Layer
+from spark_jobs.state.deployments import Deployment
 from spark_jobs.state.types import JsonObject
 
 _Entry = TypeVar("_Entry", SourceEntry, SilverEntry, GoldEntry, SinkEntry)
@@ -48,7 +50,7 @@ def readable(text: str, project: Manifest) -> Manifest:
     )
 
 
-def undeclared(text: str, *known: Manifest) -> set[str]:
+def _undeclared(text: str, *known: Manifest) -> set[str]:
     """Tables of the lake that a stored manifest declares, and none of the known ones."""
     stored = entries(text)
     sources = {
@@ -69,6 +71,18 @@ def undeclared(text: str, *known: Manifest) -> set[str]:
         for layer in (manifest.sources, manifest.silver, manifest.gold):
             found -= {str(one.table_name) for one in layer.values()}
     return found
+
+
+def kept_tables(found: Deployment, *known: Manifest, since: datetime) -> dict[str, str]:
+    """The tables that a deployment kept, and those that only its manifest declares.
+
+    Args:
+        found: the deployment.
+        known: what is declared now.
+        since: when the latter were kept.
+    """
+    moment = since.isoformat(timespec="seconds")
+    return {**dict.fromkeys(_undeclared(found.manifest, *known), moment), **found.kept}
 
 
 def read_entry(kind: type[_Entry], stored: JsonObject | None) -> _Entry | None:

@@ -21,8 +21,8 @@ from spark_jobs.silver.errors import SourceDatabaseUnsetError
 from spark_jobs.stack.connect import register
 from spark_jobs.stack.connector import CONNECTOR, MESSAGE_PREFIX, captured_table, captured_tables
 from spark_jobs.stack.disconnect import disconnect
-from spark_jobs.stack.kafka import admin, ensure_topics, records_in
-from spark_jobs.stack.kafka_rights import declared_rights, grant
+from spark_jobs.stack.kafka import ensure_topics, records_in
+from spark_jobs.stack.kafka_rights import grant_declared
 from spark_jobs.stack.snapshot_signal import ask_for_rows
 from spark_jobs.state.deployments import Deployment
 from spark_jobs.state.store import ControlStore
@@ -54,12 +54,8 @@ def grant_rights(settings: Settings, manifest: Manifest) -> None:
         KafkaUnreachableError: no broker answers.
         LoginRefusedError: it refuses the login, as ``failure`` says of other refusals.
     """
-    if not settings.security.enabled:
-        return
-    users = (Principal.STREAMS, Principal.SINKS, Principal.LOADER)
-    rights = declared_rights(manifest, offsets_topic=settings.kafka_connect.offsets_topic)
     try:
-        grant(admin(settings), rights, *users)
+        grant_declared(settings, manifest)
     except KafkaException as error:
         raise _unanswered(settings, error) from error
 

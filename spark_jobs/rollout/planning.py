@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from spark_jobs.deploy.change import Cost
 from spark_jobs.deploy.environments import entry_of
 from spark_jobs.deploy.kept_settings import kept_settings
-from spark_jobs.deploy.other_release import read_entry, readable, undeclared
+from spark_jobs.deploy.other_release import kept_tables, read_entry, readable
 from spark_jobs.deploy.plan import Plan, Running, plan_change
 from spark_jobs.deploy.steps import Step, StepKind, connector_step
 from spark_jobs.graph.manifest import Manifest, SilverEntry, SourceEntry
@@ -91,7 +91,7 @@ def running_now(store: ControlStore, project: Manifest) -> Running:
         )
     stored = Manifest.stored(found.manifest)
     manifest = stored or readable(found.manifest, project)
-    kept = _kept(found, manifest, project)
+    kept = kept_tables(found, manifest, project, since=found.updated_at)
     return Running(
         deployment=found.deployment_id,
         manifest=manifest,
@@ -107,12 +107,6 @@ def running_now(store: ControlStore, project: Manifest) -> Running:
         former=_former(store, kept, project),
         whole=stored is not None,
     )
-
-
-def _kept(found: Deployment, manifest: Manifest, project: Manifest) -> dict[str, str]:
-    """The kept tables, also those whose declaration of another release cannot be read."""
-    since = found.updated_at.isoformat(timespec="seconds")
-    return {**dict.fromkeys(undeclared(found.manifest, manifest, project), since), **found.kept}
 
 
 def _capture_again(unfinished: Deployment | None, project: Manifest) -> tuple[Step, ...]:

@@ -20,7 +20,7 @@ from spark_jobs.stack.endpoint import NAME as ENDPOINT
 from spark_jobs.stack.endpoint import endpoint_part
 from spark_jobs.stack.errors import UnknownPartError
 from spark_jobs.stack.kafka import admin, broker_names, ensure_topics, kafka_parts
-from spark_jobs.stack.kafka_rights import connect_rights, declared_rights, grant
+from spark_jobs.stack.kafka_rights import connect_rights, grant, grant_declared
 from spark_jobs.stack.object_store import object_store_parts
 from spark_jobs.stack.parts import Part, Step, Task
 from spark_jobs.stack.postgres import DEBEZIUM, SHOP, dsn
@@ -111,10 +111,7 @@ def make_topics(settings: Settings) -> None:
     secured = settings.security.enabled
     manifest = manifest_in_force(settings) if secured else Manifest.read(settings.manifest_file)
     ensure_topics(settings, [one.topic for one in manifest.sources.values() if one.topic])
-    if secured:
-        topic = settings.kafka_connect.offsets_topic
-        users = (Principal.STREAMS, Principal.SINKS, Principal.LOADER)
-        grant(admin(settings), declared_rights(manifest, offsets_topic=topic), *users)
+    grant_declared(settings, manifest)
 
 
 def security_steps(settings: Settings) -> list[Step]:

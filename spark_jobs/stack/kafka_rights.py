@@ -22,11 +22,12 @@ from spark_jobs.access.kafka import Principal
 from spark_jobs.bronze.transactions import transaction_topic
 from spark_jobs.definitions.vocabulary import SinkSystem, SourceFormat
 from spark_jobs.graph.manifest import Manifest, SourceEntry
+from spark_jobs.settings import Settings
 from spark_jobs.sinks.kafka import CLIENT_PREFIX, MARKS
 from spark_jobs.stack.connect import GROUP
 from spark_jobs.stack.connector import TOPIC_PREFIX
 from spark_jobs.stack.errors import PartFailedError
-from spark_jobs.stack.kafka import INTERNAL_TOPICS
+from spark_jobs.stack.kafka import INTERNAL_TOPICS, admin
 
 ANSWER_SECONDS = 10.0
 # Spark generates the group ids of its source.
@@ -75,6 +76,19 @@ def declared_rights(manifest: Manifest, *, offsets_topic: str) -> list[AclBindin
         *_bindings(sinks, ResourceType.TRANSACTIONAL_ID, _WRITE, CLIENT_PREFIX, prefix=True),
         *_topics(Principal.LOADER, _WRITE, *sorted(events)),
     ]
+
+
+def grant_declared(settings: Settings, manifest: Manifest) -> None:
+    """With security, grant clients access to the topics of a manifest, and to no others.
+
+    Raises:
+        PartFailedError: the broker refuses a change.
+        confluent_kafka.KafkaException: no broker answers.
+    """
+    if settings.security.enabled:
+        rights = declared_rights(manifest, offsets_topic=settings.kafka_connect.offsets_topic)
+        users = (Principal.STREAMS, Principal.SINKS, Principal.LOADER)
+        grant(admin(settings), rights, *users)
 
 
 def grant(client: AdminClient, wanted: Sequence[AclBinding], *principals: Principal) -> None:

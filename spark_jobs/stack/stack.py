@@ -14,7 +14,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from spark_jobs.access.secrets import secret_path
 from spark_jobs.settings import Settings
@@ -47,9 +46,6 @@ from spark_jobs.storage.conf import connect_url_file
 from spark_jobs.storage.in_force import copy_in_force, deployment_of, manifest_of, put_manifest
 from spark_jobs.storage.lake import Lake
 from spark_jobs.storage.rights import close_state, private_files, restrict
-
-if TYPE_CHECKING:
-    from spark_jobs.graph.manifest import Manifest
 
 POLL_SECONDS = 0.1
 
@@ -335,14 +331,6 @@ def write_manifest(settings: Settings, *, later: bool = False) -> bool:
     return True
 
 
-def _kept(found: Deployment, manifest: Manifest) -> dict[str, str]:
-    """The kept tables, also those that another release declared and this one does not."""
-    from spark_jobs.deploy.other_release import undeclared  # noqa: PLC0415
-
-    now = utc_now().isoformat(timespec="seconds")
-    return {**dict.fromkeys(undeclared(found.manifest, manifest), now), **found.kept}
-
-
 def note_start(settings: Settings) -> None:
     """Record what runs: the first start is the first deployment; later ones record the settings.
 
@@ -351,6 +339,7 @@ def note_start(settings: Settings) -> None:
     the next apply.
     """
     from spark_jobs.deploy.kept_settings import kept_settings  # noqa: PLC0415
+    from spark_jobs.deploy.other_release import kept_tables  # noqa: PLC0415
     from spark_jobs.deploy.steps import left_by_start  # noqa: PLC0415
     from spark_jobs.graph.manifest import Manifest  # noqa: PLC0415
 
@@ -379,7 +368,7 @@ def note_start(settings: Settings) -> None:
                 manifest=manifest.model_dump_json(),
                 settings=kept_settings(settings),
                 steps=dict.fromkeys(left, OPEN),
-                kept=_kept(found, manifest) if found else {},
+                kept=kept_tables(found, manifest, since=utc_now()) if found else {},
             )
         )
         put_manifest(settings, manifest)

@@ -26,7 +26,7 @@ from spark_jobs.graph.maintenance.algebra import (
 )
 from spark_jobs.graph.maintenance.builder import Outputs
 from spark_jobs.graph.maintenance.delta import group_keys
-from spark_jobs.graph.maintenance.incomparable import MAP, VARIANT, incomparable, netted
+from spark_jobs.graph.maintenance.incomparable import MAP, VARIANT, incomparable, netted_operators
 from spark_jobs.graph.maintenance.program import check_clock
 from spark_jobs.graph.maintenance.query import build
 from spark_jobs.graph.maintenance.reasons import NotIncrementalError, Obstacle
@@ -112,7 +112,7 @@ def _check_computed(root: Node, types: Mapping[str, Mapping[str, str]], *, keyed
     Raises:
         NotIncrementalError: there is such a column.
     """
-    found = incomparable(netted(root), types, VARIANT)
+    found = incomparable(netted_operators(root), types, VARIANT)
     if found is None and not keyed:
         found = incomparable([root], types, MAP)
     if found is not None:

@@ -74,14 +74,14 @@ def incomparable(
     return next(((name, value) for name, value in values if value is not None), None)
 
 
-def netted(node: Node) -> Iterator[Node]:
+def netted_operators(node: Node) -> Iterator[Node]:
     """The operators whose change is added up by equal rows.
 
     Those are the view itself, and what a join, a grouping, a window or a LIMIT reads.
     """
     yield node
     for one in _below(node):
-        yield from netted(one)
+        yield from netted_operators(one)
 
 
 def is_computed(value: exp.Expr, kinds: Mapping[str, str], word: str) -> bool:

@@ -66,11 +66,12 @@ def newest_change(lake: Lake, store: ControlStore, manifest: Manifest) -> Reache
     found = [Reached(0, "")]
     for database in databases.transactional_tables(manifest):
         found += (Reached(one.position, str(one.table)) for one in store.frontiers(database))
-    for name in _captured(manifest):
+    captured = _captured(manifest)
+    for name in captured:
         source = manifest.sources[name]
         found.append(Reached(newest_position(lake, source), str(source.table_name)))
     for entry in manifest.silver.values():
-        if entry.source in _captured(manifest):
+        if entry.source in captured:
             reached = _reached(SilverTables.of(lake, entry), entry)
             found.append(Reached(reached, str(entry.table_name)))
     return max(found)

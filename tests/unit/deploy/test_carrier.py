@@ -22,6 +22,7 @@ from spark_jobs.rollout.planning import running_now
 from spark_jobs.rollout.steps import ROWS_SECONDS, STREAM_SECONDS, Carrier
 from spark_jobs.settings import Settings, load_settings
 from spark_jobs.silver.errors import SourceDatabaseUnsetError
+from spark_jobs.stack import kafka_rights
 from spark_jobs.stack.connector import signal_config, signal_file
 from spark_jobs.stack.errors import ConnectorFailedError
 from spark_jobs.stack.snapshot_signal import ask_for_rows
@@ -190,8 +191,8 @@ def test_a_new_sink_may_write_before_it_runs(
     """With security a topic is closed to a sink that was never granted it."""
     told: list[int | None] = []
     secured = settings.security.model_copy(update={"enabled": True})
-    monkeypatch.setattr(capture, "admin", lambda _: None)
-    monkeypatch.setattr(capture, "grant", lambda *_: told.append(store.number_in_force()))
+    monkeypatch.setattr(kafka_rights, "admin", lambda _: None)
+    monkeypatch.setattr(kafka_rights, "grant", lambda *_: told.append(store.number_in_force()))
     view = settings.project_dir / "sql/gold/spend.sql"
     sinks = f"sinks:\n  - {target}\n"
     view.write_text(view.read_text().replace("every: 15 minutes\n", f"every: 15 minutes\n{sinks}"))

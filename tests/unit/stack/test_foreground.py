@@ -11,7 +11,7 @@ from spark_jobs.graph.manifest import Manifest
 from spark_jobs.orchestration.compiled import compiled_manifest
 from spark_jobs.rollout.planning import running_now
 from spark_jobs.settings import Settings, load_settings
-from spark_jobs.stack import catalog
+from spark_jobs.stack import catalog, kafka_rights
 from spark_jobs.stack.foreground import main
 from spark_jobs.stack.stack import note_start, write_manifest
 from spark_jobs.state.deployments import Deployment
@@ -289,8 +289,10 @@ def test_a_start_with_an_older_file_keeps_the_rights_to_what_was_applied(
     before.write(settings.manifest_file)
     granted: set[str] = set()
     monkeypatch.setattr(catalog, "ensure_topics", lambda *_: None)
-    monkeypatch.setattr(catalog, "admin", lambda _: None)
-    monkeypatch.setattr(catalog, "grant", lambda _, rights, *__: granted.update(map(str, rights)))
+    monkeypatch.setattr(kafka_rights, "admin", lambda _: None)
+    monkeypatch.setattr(
+        kafka_rights, "grant", lambda _, rights, *__: granted.update(map(str, rights))
+    )
     catalog.make_topics(settings)
     assert any("users" in one for one in granted)
 
