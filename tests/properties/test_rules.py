@@ -1521,6 +1521,13 @@ REFUSED = {
             "HAVING a.k IN (SELECT b.k FROM silver.b AS b)"
         ),
     ),
+    "HAVING of IN over a key WITH ROLLUP, which is NULL in a total": (
+        "UNSUPPORTED_CLAUSE",
+        (
+            "SELECT a.k, COUNT(*) AS n FROM silver.a AS a GROUP BY a.k WITH ROLLUP "
+            "HAVING a.k IN (SELECT b.k FROM silver.b AS b)"
+        ),
+    ),
     "function with the name of a common table expression": (
         "UNSUPPORTED_RELATION",
         "WITH range AS (SELECT a.k AS id FROM silver.a AS a) SELECT r.id FROM RANGE(3) AS r",

@@ -281,7 +281,7 @@ def _check_order(node: exp.Expr) -> None:
     name = called_name(around) if isinstance(around, exp.Func) else ""
     listed = isinstance(call, exp.GroupConcat)
     # sqlglot names it as MySQL does.
-    called = "listagg" if listed else called_name(call) or call.sql_name().lower()
+    called = "listagg" if listed else called_name(call)
     if (listed and node.find(exp.Order) is None) or (
         called in _BY_ARRIVAL and name not in _SORTERS
     ):
