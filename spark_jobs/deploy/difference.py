@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from spark_jobs.graph.manifest import SOURCE_RELATION, Column, GoldEntry, Parts, SilverEntry
+from spark_jobs.graph.manifest import (
+    SOURCE_RELATION,
+    Column,
+    GoldEntry,
+    Manifest,
+    Parts,
+    SilverEntry,
+)
 from spark_jobs.graph.parts import parts_of
 
 
@@ -115,6 +122,25 @@ def silver_difference(
     if not other_rows:
         return found
     return replace(found, rows=True)
+
+
+def changed_silver(before: Manifest, after: Manifest) -> frozenset[str]:
+    """Silver tables of both manifests that write other rows or columns from now on."""
+    return frozenset(
+        name
+        for name, entry in after.silver.items()
+        if (was := before.silver.get(name)) is not None
+        and silver_difference(
+            was,
+            entry,
+            types_before=_types(before, was),
+            types_after=_types(after, entry),
+        )
+    )
+
+
+def _types(manifest: Manifest, entry: SilverEntry) -> dict[str, str]:
+    return {column.name: column.type for column in manifest.sources[entry.source].columns}
 
 
 def gold_difference(before: GoldEntry, after: GoldEntry) -> Difference:

@@ -21,6 +21,7 @@ from spark_jobs.silver.apply.holding import BatchHold
 from spark_jobs.silver.apply.outcome import Outcome
 from spark_jobs.silver.check.progress import last_written, replaced
 from spark_jobs.silver.frontier import Frontiers
+from spark_jobs.silver.repair.declared import DeclaredTable, alone, beside
 from spark_jobs.silver.repair.expiring import Expirer
 from spark_jobs.silver.repair.pause import PausedStream
 from spark_jobs.silver.repair.rebuild import Rebuilder
@@ -123,9 +124,28 @@ class SilverFlow:
         return Rebuilder(
             spark=by_operators(spark),
             stream=self._paused_stream(epoch),
+            source=self.source,
+            entry=self.entry,
             bronze=lake.location(self.source.table_name),
             folder=lake.rebuild(self.entry.name),
         )
+
+    def declared(
+        self, spark: SparkSession, running: SilverFlow | None
+    ) -> AbstractContextManager[DeclaredTable]:
+        """Builds this table from bronze while the block runs; nothing else is written.
+
+        Args:
+            spark: any classic session.
+            running: the same table with the declarations that its query runs with; None if it has
+                no query.
+        """
+        declared = self._applier(self.store.epoch(self.name))
+        if running is not None and running.entry.source == self.entry.source:
+            return beside(running.rebuilder(spark), declared)
+        lake = Lake(self.settings.lake)
+        bronze, folder = lake.location(self.source.table_name), lake.rebuild(self.entry.name)
+        return alone(by_operators(spark), declared, bronze=bronze, folder=folder)
 
     def expirer(self, spark: SparkSession, expiry: Expiry) -> Expirer:
         """Deletes expired rows of this table, next to the running query."""

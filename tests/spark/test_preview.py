@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from spark_jobs.gold.base.context import GoldContext
 from spark_jobs.graph.compile import compile_project
 from spark_jobs.graph.manifest import Manifest
-from spark_jobs.rollout.preview import Preview, ViewDifference, changed_views
+from spark_jobs.rollout.preview import Preview, TablePreview, changed_views
 from spark_jobs.settings import load_settings
 from spark_jobs.state.store import ControlStore
 from spark_jobs.state.types import utc_now
@@ -45,7 +45,7 @@ def previewed(tmp_path: Path, spark: SparkSession):
             link.symlink_to(tmp_path / "sales")
         return compile_project(project, delta_schema=delta_schema)
 
-    def run(files: dict[str, str], were: dict[str, str] | None = None) -> dict[str, ViewDifference]:
+    def run(files: dict[str, str], were: dict[str, str] | None = None) -> dict[str, TablePreview]:
         before, after = compiled("before", were or {}), compiled("after", files)
         settings = load_settings(tmp_path / "after", state_dir=tmp_path / "state")
         with ControlStore.open(settings.control_url) as store:
@@ -57,7 +57,7 @@ def previewed(tmp_path: Path, spark: SparkSession):
         assert not (Path(settings.lake) / "gold").exists()
         left = [one.viewName for one in spark.sql("SHOW VIEWS").collect()]
         assert not [one for one in left if "preview" in one]
-        return {one.view: one for one in found}
+        return {one.table.removeprefix("gold."): one for one in found}
 
     return run
 

@@ -9,21 +9,35 @@ _MOST_COLUMNS = 8
 
 
 def diff_markdown(
-    found: Sequence[dict[str, Any]], *, against: str, versions: dict[str, int]
+    found: Sequence[dict[str, Any]],
+    *,
+    against: str,
+    versions: dict[str, int],
+    edited: Sequence[str] = (),
 ) -> str:
     """The preview as Markdown.
 
     Args:
-        found: the views, each as from ``ViewDifference.as_dict``.
+        found: the tables, each as from ``TablePreview.as_dict``.
         against: what it was compared with.
         versions: versions of the inputs, by table.
+        edited: changed silver tables that were not compared.
     """
     lines = [f"### What changes against {against}", ""]
+    more = (
+        [
+            "Also changed, and not compared: "
+            + ", ".join(f"`{one}`" for one in edited)
+            + f". `tidemark diff {edited[0]}` rebuilds it from bronze for that."
+        ]
+        if edited
+        else []
+    )
     if not found:
-        lines.append("No gold view changes.")
+        lines += ["No gold view changes.", *(["", *more] if more else [])]
         return "\n".join(lines) + "\n"
     lines += [
-        "| view | why | rows | added | removed | changed | columns |",
+        "| table | why | rows | added | removed | changed | columns |",
         "|---|---|---:|---:|---:|---:|---|",
         *(_row(one) for one in found),
         "",
@@ -33,11 +47,13 @@ def diff_markdown(
     pinned = ", ".join(f"{table}@{version}" for table, version in versions.items())
     if pinned:
         lines.append(f"Computed at {pinned}; nothing was published.")
+    if more:
+        lines += ["", *more]
     return "\n".join(lines) + "\n"
 
 
 def _row(one: dict[str, Any]) -> str:
-    name = f"`gold.{one['view']}`"
+    name = f"`{one['table']}`"
     if "rows_after" not in one:
         return f"| {name} | {one['why']} | | | | | {one['detail']} |"
     rows = f"{one['rows_before']:,} → {one['rows_after']:,}"
@@ -61,7 +77,7 @@ def _samples(one: dict[str, Any]) -> Iterator[str]:
     if not rows:
         return
     names = list(dict.fromkeys(name for row in rows for name in row))[: _MOST_COLUMNS + 1]
-    yield f"Some rows of `gold.{one['view']}`:"
+    yield f"Some rows of `{one['table']}`:"
     yield ""
     yield "| " + " | ".join(name or " " for name in names) + " |"
     yield "|" + "---|" * len(names)

@@ -73,10 +73,12 @@ class LiveTable:
     """A snapshot of a silver table: later commits do not affect it.
 
     Attributes:
+        version: of the table.
         remembered: tombstones or stored changes; None for events.
         totals: counts of its batches, with released records under their outcome.
     """
 
+    version: int
     rows: DataFrame
     quarantine: DataFrame
     remembered: DataFrame | None
@@ -89,10 +91,12 @@ class LiveTable:
         Raises:
             TableMissingError: the table, or one of its helper tables, does not exist.
         """
+        versions = [existing_table(place).version() for place in tables.places]
         rows, quarantine, *rest = (
-            read(spark, place, existing_table(place).version()) for place in tables.places
+            read(spark, place, version)
+            for place, version in zip(tables.places, versions, strict=True)
         )
-        return cls(rows, quarantine, rest[0] if rest else None, totals)
+        return cls(versions[0], rows, quarantine, rest[0] if rest else None, totals)
 
     @property
     def shape(self) -> list[dict[str, str]]:

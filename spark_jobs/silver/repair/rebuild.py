@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from spark_jobs.graph.last_step import MergeByKey
-from spark_jobs.graph.manifest import ApplyMode
+from spark_jobs.graph.manifest import ApplyMode, SilverEntry, SourceEntry
 from spark_jobs.silver.apply.batch import BatchApplier
 from spark_jobs.silver.apply.net_change import NetChange
 from spark_jobs.silver.errors import BronzeIncompleteError, OvertakenError
@@ -44,12 +44,16 @@ class Rebuilder:
 
     Attributes:
         stream: pauses the table's stream; applies batches by the current declarations.
+        source: the source's declaration to rebuild by.
+        entry: the table's declaration to rebuild by.
         bronze: location of the source's records.
         folder: where the table is built; contains nothing else.
     """
 
     spark: SparkSession
     stream: PausedStream
+    source: SourceEntry
+    entry: SilverEntry
     bronze: str
     folder: str
 
@@ -59,14 +63,24 @@ class Rebuilder:
         Raises:
             LakehouseError: any error of ``run``.
         """
+        with self.beside() as (live, shadow):
+            return TableDifference.of(live, shadow).report
+
+    @contextmanager
+    def beside(self) -> Iterator[tuple[LiveTable, ShadowTable]]:
+        """The table and its rebuilt copy, both as of the same records; changes nothing.
+
+        Raises:
+            LakehouseError: any error of ``run``.
+        """
         with self._built() as shadow:
             with self.stream.between_batches() as version:
                 self._check(shadow)
                 live = self._now()
-            # The stream continues during the comparison.
+            # The stream continues meanwhile.
             shadow.apply_up_to(version)
             shadow.expire()
-            return TableDifference.of(live, shadow).report
+            yield live, shadow
 
     def run(self, *, by: str, reason: str) -> Rebuilt:
         """Apply the difference, with one commit for the table's rows.
@@ -137,11 +151,11 @@ class Rebuilder:
         try:
             shadow = ShadowTable(
                 spark=self.spark,
-                source=self.live.source,
-                entry=self.live.entry,
+                source=self.source,
+                entry=self.entry,
                 bronze=self.bronze,
                 live=self.tables,
-                tables=self.tables.below(self.folder),
+                tables=replace(self.tables.below(self.folder), entry=self.entry),
                 max_bytes=self.live.max_bytes,
                 placeholder=self.live.placeholder,
                 decided=decided,

@@ -37,11 +37,13 @@ _NO_EPOCH = 0
 class _Applier(BatchApplier):
     """Judges all records again except those in the live table's quarantine."""
 
-    live: SilverTables = field(kw_only=True)
+    live: SilverTables | None = field(kw_only=True)
 
     def _unsettled(
         self, records: DataFrame, *, place: tuple[str, str] = PLACE
     ) -> tuple[DataFrame, int]:
+        if self.live is None:
+            return records, 0
         spark = records.sparkSession
         rejected = HeldTables().read(spark, self.live.quarantine)
         known = table_version(self.live.releases) is not None
@@ -55,7 +57,7 @@ class ShadowTable:
 
     Attributes:
         bronze: location of the source's records.
-        live: the live table and its helper tables.
+        live: the live table and its helper tables; None if there is none over these records.
         tables: its own tables.
         decided: version of the releases at the start; None if there are none.
         began: the start; rows that had expired by then are left out.
@@ -68,7 +70,7 @@ class ShadowTable:
     source: SourceEntry
     entry: SilverEntry
     bronze: str
-    live: SilverTables
+    live: SilverTables | None
     tables: SilverTables
     max_bytes: int
     placeholder: str
@@ -126,7 +128,7 @@ class ShadowTable:
         Of repeated events the first counts. If the first was rejected and reprocessed later,
         another one counts; the live table's choice is kept.
         """
-        if self.entry.apply is not ApplyMode.APPEND:
+        if self.entry.apply is not ApplyMode.APPEND or self.live is None:
             yield records
             return
         names = [sf.col(new).alias(old) for old, new in zip(PLACE, COORDINATES, strict=True)]

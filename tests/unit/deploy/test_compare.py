@@ -320,7 +320,10 @@ def test_a_changed_silver_column_restarts_its_stream_and_lists_readers(planned: 
     assert change.work == (Work.RESTART_STREAM,)
     assert change.category is Category.BREAKING
     assert "columns changed: amount" in change.details
-    assert "rows that are there stay until `tidemark rebuild silver.orders`" in change.details
+    assert (
+        "rows that are there stay until `tidemark rebuild silver.orders`; "
+        "`tidemark diff silver.orders` compares them"
+    ) in change.details
     assert set(change.untouched) == {"gold.distant"} - set(change.reaches) | set(change.untouched)
     assert {"gold.spend", "gold.plain", "gold.reader", "gold.last"} <= set(change.reaches)
     assert "gold.distant" not in change.reaches

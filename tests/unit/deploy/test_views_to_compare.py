@@ -87,7 +87,7 @@ def test_a_sample_shows_no_column_that_does_not_differ() -> None:
 
 def test_markdown_escapes_what_would_break_a_table() -> None:
     one = {
-        "view": "spend",
+        "table": "gold.spend",
         "why": "changed",
         "detail": None,
         "rows_before": 1000,
