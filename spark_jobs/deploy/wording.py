@@ -53,10 +53,8 @@ def changed_deprecations(was: GoldEntry, now: GoldEntry) -> tuple[str, ...]:
 def older_rows(entry: SilverEntry) -> tuple[str, ...]:
     """What becomes of the rows of a silver table that is written differently from now on."""
     table = entry.table_name
-    return (
-        f"rows that are there stay until `tidemark rebuild {table}`; "
-        f"`tidemark diff {table}` compares them",
-    )
+    stay = f"rows that are there stay until `tidemark rebuild {table}`"
+    return (f"{stay}; `tidemark diff {table}` compares them",)
 
 
 def columns_of_sink(was: SinkEntry | None, now: SinkEntry | None) -> tuple[str, ...]:

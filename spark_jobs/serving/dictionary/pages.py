@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from spark_jobs.bronze.table import COLUMNS
 from spark_jobs.definitions.durations import duration_text
 from spark_jobs.definitions.vocabulary import RefreshPolicy
+from spark_jobs.graph.filled import filled_columns
 from spark_jobs.graph.manifest import ApplyMode, Column, GoldEntry, SilverEntry, SourceEntry
 from spark_jobs.quality.implied import with_implied
 from spark_jobs.serving.dictionary import markup
@@ -96,7 +97,8 @@ _APPLIED = {
 
 
 def _gold(found: Dictionary, entry: GoldEntry, text: str, sample: Sample | None) -> Iterator[str]:
-    yield markup.section("Columns", _columns(entry.columns, never=never_null(entry.suite)))
+    never = never_null(entry.suite) | filled_columns(entry.query)
+    yield markup.section("Columns", _columns(entry.columns, never=never))
     yield _lineage(found, entry)
     yield refreshing(found, entry, text)
     implied = with_implied(

@@ -14,6 +14,8 @@ from spark_jobs.graph.drawing import curve, ordered
 _CHARACTER, _PADDING, _HEIGHT, _GAP, _STEP = 7.3, 12, 44, 14, 44
 # Height of an edge that passes between boxes.
 _PASSING = 4
+# How far a picture may shrink before it scrolls: its text must stay readable.
+_SMALLEST = 0.75
 
 
 @dataclass(frozen=True)
@@ -99,7 +101,8 @@ def draw(graph: Graph, current: str = "") -> str:
     label = f"Lineage of {current}" if current else "All tables and who reads them"
     return (
         f'<div class="lineage" tabindex="0"><svg xmlns="http://www.w3.org/2000/svg" role="img" '
-        f'width="{total:.0f}" height="{height:.0f}" viewBox="0 0 {total:.0f} {height:.0f}">'
+        f'width="{total:.0f}" height="{height:.0f}" viewBox="0 0 {total:.0f} {height:.0f}" '
+        f'style="min-width: {_SMALLEST * total:.0f}px">'
         f"<title>{escape(label)}</title>{''.join(lines)}{''.join(boxes)}</svg></div>"
     )
 
