@@ -253,6 +253,17 @@ class ConnectorFailedError(LakehouseError):
     hint = "`make logs PART=connect` says why; `make up` registers the connector again."
 
 
+class ChangeNotSkippedError(LakehouseError):
+    """No change that waits for an answer has this position."""
+
+    condition = "CHANGE_NOT_SKIPPED"
+    position: str
+    known: Sequence[str]
+    misspelt = "position"
+    primary = "no skipped change at {position!r} waits for an answer"
+    hint = "`tidemark source skipped` lists them."
+
+
 class SlotRightsError(LakehouseError):
     """The role that restarts a connector may not drop its replication slot."""
 

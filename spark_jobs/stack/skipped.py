@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -29,7 +30,9 @@ from spark_jobs.stack.connect import (
 )
 from spark_jobs.state.types import utc_now
 
-_LINE = re.compile(r"^(\S+) Error while processing event at offset \{(.*)\} ?(\S*)$")
+# A full disk may have cut off one, and the next begins in the same line.
+_START = r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z) Error while processing event at offset \{"
+_CHANGE = re.compile(rf"{_START}(.*?)(?:\}} ?(\S*)$|(?={_START})|$)", re.MULTILINE)
 _FIELD = re.compile(r"(\w+)=(\w+)")
 
 # A task that is stopped while its queue is full: it reads the change again when it starts.
@@ -63,24 +66,40 @@ def skipped(settings: Settings) -> list[Skipped]:
     path = skipped_file(settings)
     if not path.exists():
         return []
-    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
-    found = [_read(match) for line in lines if (match := _LINE.match(line))]
+    text = path.read_text(encoding="utf-8", errors="replace")
+    found = [_read(match) for match in _CHANGE.finditer(text)]
     return [one for one in found if one.cause != _STOPPED]
 
 
 def unanswered(settings: Settings) -> list[Skipped]:
     """The changes that nobody has acknowledged yet."""
-    return skipped(settings)[_answered(settings) :]
+    found = skipped(settings)
+    return found[_answered(settings, found) :]
 
 
-def answer(settings: Settings, *, by: str, reason: str) -> int:
-    """Record that all changes so far are acknowledged; returns how many of them are new."""
-    changes, before = len(skipped(settings)), _answered(settings)
-    if changes > before:
-        note = {"at": utc_now().isoformat(), "by": by, "reason": reason, "changes": changes}
+def answer(settings: Settings, *, by: str, reason: str, through: Skipped | None = None) -> int:
+    """Record that changes are acknowledged; returns how many of them are new.
+
+    Args:
+        settings: of the stack.
+        by: who acknowledges them.
+        reason: how they were handled.
+        through: the last of them; None for all so far.
+    """
+    changes = skipped(settings)
+    before = _answered(settings, changes)
+    end = len(changes) if through is None else _place(changes, _name(through))
+    if end > before:
+        note = {
+            "at": utc_now().isoformat(),
+            "by": by,
+            "reason": reason,
+            "changes": end,
+            "last": _name(changes[end - 1]),
+        }
         with _answers(settings).open("a", encoding="utf-8") as file:
             file.write(json.dumps(note) + "\n")
-    return changes - before
+    return max(0, end - before)
 
 
 def capture_problem(settings: Settings) -> str | None:
@@ -121,19 +140,34 @@ def _read(line: re.Match[str]) -> Skipped:
         transaction=fields.get("txId", ""),
         committed_at=datetime.fromtimestamp(int(micros) / 1e6, UTC) if micros.isdigit() else None,
         operation=fields.get("messageType", ""),
-        cause=line[3],
+        cause=line[3] or "",
     )
 
 
-def _answered(settings: Settings) -> int:
+def _answered(settings: Settings, changes: Sequence[Skipped]) -> int:
+    """How many of all changes are acknowledged, by the last note that can be read."""
     path = _answers(settings)
     lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
     for line in reversed(lines):
         # A full disk may have cut off one, and the next begins in the same line.
         for text in (line, line[max(0, line.rfind('{"at": ')) :]):
             with suppress(ValueError):
-                return int(json.loads(text)["changes"])
+                note = json.loads(text)
+                # A log that was deleted begins again, with changes that nobody has seen.
+                if "last" in note:
+                    return _place(changes, note["last"])
+                count = int(note["changes"])
+                return count if count <= len(changes) else 0
     return 0
+
+
+def _place(changes: Sequence[Skipped], name: str) -> int:
+    """How many changes there are up to the one of a name; 0 if there is none."""
+    return max((at for at, one in enumerate(changes, 1) if _name(one) == name), default=0)
+
+
+def _name(change: Skipped) -> str:
+    return f"{change.at.isoformat()} {change.lsn}".rstrip()
 
 
 def _answers(settings: Settings) -> Path:

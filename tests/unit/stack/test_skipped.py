@@ -78,6 +78,45 @@ def test_an_answer_that_was_cut_off_is_no_answer(settings: Settings) -> None:
     assert unanswered(settings) == []
 
 
+def test_an_answer_ends_at_the_change_that_it_names(settings: Settings) -> None:
+    """What came after the list was shown still waits for an answer."""
+    skipped_file(settings).write_text("".join(LINES))
+    first, second = unanswered(settings)
+    assert answer(settings, by="me", reason="row 17 was written again", through=first) == 1
+    assert unanswered(settings) == [second]
+    assert answer(settings, by="me", reason="row 18 was written again", through=second) == 1
+    # Somebody who still looks at the older list takes nothing back.
+    assert answer(settings, by="you", reason="row 17 was written again", through=first) == 0
+    assert unanswered(settings) == []
+
+
+@pytest.mark.parametrize("by_count", [False, True])
+def test_the_log_began_again(settings: Settings, by_count: bool) -> None:
+    """The answers stayed while the log was deleted: new changes are not among the answered."""
+    skipped_file(settings).write_text("".join(LINES))
+    assert answer(settings, by="me", reason="rows were written again") == 2
+    if by_count:
+        answers = skipped_file(settings).with_suffix(".answered")
+        answers.write_text('{"at": "2026-11-23T05:30:00+00:00", "by": "me", "changes": 2}\n')
+        assert unanswered(settings) == []
+    skipped_file(settings).write_text(LINES[0].replace("05:25", "06:25"))
+    assert len(unanswered(settings)) == 1
+    assert answer(settings, by="me", reason="rows were written again") == 1
+    assert unanswered(settings) == []
+
+
+def test_a_line_that_was_cut_off_is_a_change(settings: Settings) -> None:
+    """By a full disk; the next one begins in the same line."""
+    for length in (20, 90, 150, 250):
+        skipped_file(settings).write_text(LINES[0][:length] + LINES[2])
+        found = skipped(settings)
+        assert [one.lsn for one in found][-1] == "1/1"
+        assert len(found) == (1 if length == 20 else 2)
+    skipped_file(settings).write_text(LINES[0][:150])
+    [change] = unanswered(settings)
+    assert change.at == datetime(2026, 11, 23, 5, 25, 54, 519000, tzinfo=UTC)
+
+
 def test_a_stopped_task_left_out_nothing(settings: Settings) -> None:
     """It was stopped while its queue was full; later it reads the change again."""
     stopped = LINES[0].replace("}\n", "} java.lang.InterruptedException\n")
