@@ -81,12 +81,11 @@ def _database_findings(
 
     Raises:
         SourceDatabaseUnsetError: it is not configured.
-        DatabaseUnreachableError: it does not answer.
+        DatabaseUnreachableError: it or a table cannot be read.
+        CertificateRefusedError: the server's certificate is not trusted.
     """
-    import psycopg
-
     from spark_jobs.serving.source_dsn import source_dsn
-    from spark_jobs.silver.errors import DatabaseUnreachableError, SourceDatabaseUnsetError
+    from spark_jobs.silver.errors import SourceDatabaseUnsetError
     from spark_jobs.stack.source_check import source_problems, source_warnings
 
     captured = [source for source in manifest.sources.values() if source.table]
@@ -95,11 +94,8 @@ def _database_findings(
     dsn = source_dsn(settings)
     if dsn is None:
         raise SourceDatabaseUnsetError
-    try:
-        problems = list(source_problems(dsn, captured, missing=True))
-        return problems, list(source_warnings(dsn, captured))
-    except psycopg.Error as error:
-        raise DatabaseUnreachableError(captured[0].table or "", str(error)) from error
+    problems = list(source_problems(dsn, captured, missing=True))
+    return problems, list(source_warnings(dsn, captured))
 
 
 def _answer(

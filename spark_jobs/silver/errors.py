@@ -52,14 +52,23 @@ class SourceDatabaseUnsetError(LakehouseError):
 
 
 class DatabaseUnreachableError(LakehouseError):
-    """The source database or the declared table cannot be read."""
+    """The source database or the declared table cannot be read.
+
+    Attributes:
+        table: the one that was asked for; "" if no table was, as there is no connection.
+        cause: what the database said.
+    """
 
     condition = "DATABASE_UNREACHABLE"
     table: str
     cause: str
-    primary = "source table {table!r} cannot be read"
+    primary = "{what} cannot be read"
     detail = "{said}"
     hint = "Check that the database runs and that the source's table and columns exist."
+
+    @property
+    def what(self) -> str:
+        return f"source table {self.table!r}" if self.table else "the source database"
 
     @property
     def said(self) -> str:

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-import psycopg
-
+from spark_jobs.access.errors import CertificateRefusedError
 from spark_jobs.access.kafka import Principal
 from spark_jobs.errors import ProblemsError
 from spark_jobs.settings import Settings
+from spark_jobs.silver.errors import DatabaseUnreachableError
 from spark_jobs.stack.airflow import API_SERVER, airflow_steps
 from spark_jobs.stack.cassandra_server import NAME as CASSANDRA
 from spark_jobs.stack.cassandra_server import cassandra_part
@@ -151,7 +151,7 @@ def _register(settings: Settings, manifest: Manifest) -> None:
     address = settings.source_database or dsn(settings, database=SHOP, role=DEBEZIUM)
     try:
         problems = list(source_problems(address, manifest.sources.values(), missing=False))
-    except psycopg.Error:
+    except (DatabaseUnreachableError, CertificateRefusedError):
         # The connector reports it: it may reach a database that this process cannot.
         problems = []
     if problems:

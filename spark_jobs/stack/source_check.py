@@ -7,9 +7,11 @@ from collections.abc import Iterable, Iterator
 import psycopg
 
 from spark_jobs.access import timeouts
-from spark_jobs.access.source_tables import describe_table
+from spark_jobs.access.postgres import certificate_refusal
+from spark_jobs.access.source_tables import SourceTable, describe_table
 from spark_jobs.errors import LakehouseError
 from spark_jobs.graph.manifest import SourceEntry
+from spark_jobs.silver.errors import DatabaseUnreachableError
 from spark_jobs.stack.errors import ArraysLeftOutError, SourceKeyError, SourceTableMissingError
 
 
@@ -24,18 +26,15 @@ def source_problems(
         missing: whether a missing table is a problem; it may be created later.
 
     Raises:
-        psycopg.Error: the database does not answer.
+        DatabaseUnreachableError: the database or a table cannot be read.
+        CertificateRefusedError: the server's certificate is not trusted.
     """
-    with psycopg.connect(dsn, **timeouts.POSTGRES, autocommit=True) as connection:
-        for source in sources:
-            if source.table is None:
-                continue
-            table = describe_table(connection, source.table)
-            if table is None:
-                if missing:
-                    yield SourceTableMissingError(source.file, source.table)
-            elif set(table.key) != set(source.keys):
-                yield SourceKeyError(source.file, source.table, source.keys, table.key)
+    for source, name, table in _described(dsn, sources):
+        if table is None:
+            if missing:
+                yield SourceTableMissingError(source.file, name)
+        elif set(table.key) != set(source.keys):
+            yield SourceKeyError(source.file, name, source.keys, table.key)
 
 
 def source_warnings(dsn: str, sources: Iterable[SourceEntry]) -> Iterator[LakehouseError]:
@@ -46,10 +45,26 @@ def source_warnings(dsn: str, sources: Iterable[SourceEntry]) -> Iterator[Lakeho
         sources: those without a table are ignored.
 
     Raises:
-        psycopg.Error: the database does not answer.
+        DatabaseUnreachableError: the database or a table cannot be read.
+        CertificateRefusedError: the server's certificate is not trusted.
     """
-    with psycopg.connect(dsn, **timeouts.POSTGRES, autocommit=True) as connection:
-        for source in sources:
-            table = describe_table(connection, source.table) if source.table else None
-            if source.table and table is not None and table.arrays_left_out:
-                yield ArraysLeftOutError(source.file, source.table, table.arrays_left_out)
+    for source, name, table in _described(dsn, sources):
+        if table is not None and table.arrays_left_out:
+            yield ArraysLeftOutError(source.file, name, table.arrays_left_out)
+
+
+def _described(
+    dsn: str, sources: Iterable[SourceEntry]
+) -> Iterator[tuple[SourceEntry, str, SourceTable | None]]:
+    """Each source with a table, the name of that, and what the database says of it."""
+    name = ""
+    try:
+        with psycopg.connect(dsn, **timeouts.POSTGRES, autocommit=True) as connection:
+            for source in sources:
+                name = source.table or ""
+                if name:
+                    yield source, name, describe_table(connection, name)
+    except psycopg.Error as error:
+        raise certificate_refusal(dsn, error) or DatabaseUnreachableError(
+            name, str(error)
+        ) from error

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import psycopg
 
+from spark_jobs.access.postgres import certificate_refusal
 from spark_jobs.access.source_log import log_position, place
 from spark_jobs.definitions.vocabulary import SourceFormat
 from spark_jobs.graph import databases
@@ -42,14 +43,14 @@ def check_log_position(lake: Lake, store: ControlStore, manifest: Manifest, *, d
     Raises:
         SourceLogBehindError: a table has changes from beyond the end of the log.
         DatabaseUnreachableError: the database does not answer.
+        CertificateRefusedError: the server's certificate is not trusted.
     """
     # The log is asked after the tables, which continue.
     newest = newest_change(lake, store, manifest)
     try:
         position = log_position(dsn)
     except psycopg.Error as error:
-        name = min(_captured(manifest), default="")
-        raise DatabaseUnreachableError(name, str(error)) from error
+        raise certificate_refusal(dsn, error) or DatabaseUnreachableError("", str(error)) from error
     if newest.position > position:
         raise SourceLogBehindError(place(position), newest.table, place(newest.position))
 

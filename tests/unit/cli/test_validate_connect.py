@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 from pathlib import Path
 
 import psycopg
@@ -10,8 +11,12 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
+from spark_jobs.access.errors import CertificateRefusedError
+from spark_jobs.access.source_tables import SourceTable
 from spark_jobs.cli.main import app
 from spark_jobs.errors import ProblemsError
+from spark_jobs.silver.errors import DatabaseUnreachableError
+from spark_jobs.stack import source_check
 
 SOURCE = """description: What is ordered.
 owner: shop
@@ -130,3 +135,37 @@ def test_a_missing_dsn_and_an_unreachable_database_are_errors(
     monkeypatch.setenv("TIDEMARK_SOURCE_DATABASE", "postgresql://x@127.0.0.1:1/shop")
     down = validate(project, "--connect").exception
     assert getattr(down, "condition", None) == "DATABASE_UNREACHABLE"
+    # No table was asked for.
+    assert str(down).startswith("the source database cannot be read")
+
+
+@pytest.mark.parametrize("closed", ["first", "second"])
+def test_the_table_that_cannot_be_read_is_named(
+    project: Path, monkeypatch: pytest.MonkeyPatch, closed: str
+) -> None:
+    def describe(_: object, table: str) -> SourceTable:
+        if table == f"{SCHEMA}.{closed}":
+            raise psycopg.errors.InsufficientPrivilege("permission denied for schema declared")
+        return SourceTable({}, ("a",))
+
+    monkeypatch.setenv("TIDEMARK_SOURCE_DATABASE", "postgresql://x@127.0.0.1:1/shop")
+    monkeypatch.setattr(psycopg, "connect", lambda *_, **__: nullcontext())
+    monkeypatch.setattr(source_check, "describe_table", describe)
+    declare(project, "first", "a")
+    declare(project, "second", "a")
+    found = validate(project, "--connect").exception
+    assert isinstance(found, DatabaseUnreachableError)
+    assert found.table == f"{SCHEMA}.{closed}"
+    assert found.detail == "permission denied for schema declared."
+
+
+def test_a_certificate_that_is_not_trusted_says_so(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def connect(*_: object, **__: object) -> None:
+        raise psycopg.OperationalError("connection failed: SSL error: certificate verify failed")
+
+    monkeypatch.setenv("TIDEMARK_SOURCE_DATABASE", "postgresql://x@127.0.0.1:1/shop")
+    monkeypatch.setattr(psycopg, "connect", connect)
+    declare(project, "keyed", "a")
+    assert isinstance(validate(project, "--connect").exception, CertificateRefusedError)
