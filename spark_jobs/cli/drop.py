@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING, Annotated
@@ -20,6 +21,7 @@ def drop(
     context: typer.Context,
     tables: Annotated[list[str], typer.Argument(help="silver.NAME, gold.NAME or bronze.NAME.")],
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the tables as JSON.")] = False,
 ) -> None:
     """Delete tables that were removed from the project, with their state."""
     from spark_jobs.deploy.errors import NotConfirmedError
@@ -55,7 +57,9 @@ def drop(
             del kept[table]
             if running is not None:
                 store.keep_tables(running.deployment_id, kept)
-            typer.echo(f"{table} is deleted.")
+            typer.echo(f"{table} is deleted.", err=as_json)
+    if as_json:
+        typer.echo(json.dumps([{"table": table, "deleted": True} for table in tables], indent=2))
 
 
 def _check_droppable(tables: Iterable[str], kept: Collection[str], store: ControlStore) -> None:

@@ -83,6 +83,7 @@ def release(
         str | None,
         typer.Option(help="The result to publish. Default: the newest that waits."),
     ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Unpin a view after a rollback, or publish a blocked result once."""
     from spark_jobs.gold.recover.release import blocked_attempt, newer_input, release_blocked
@@ -98,7 +99,8 @@ def release(
         if name in project.store.pinned_views():
             ends = None if reason is None and ticket is None else why(reason, ticket)
             Rollbacker(refresher).release(name, who=person, why=ends)
-            typer.echo(f"{name} is no longer pinned; the next refresh picks up the changes since.")
+            said = f"{name} is no longer pinned; the next refresh picks up the changes since."
+            typer.echo(json.dumps({"view": name, "unpinned": True}, indent=2) if as_json else said)
             return
         with closing(refresher.context):
             # First, so that a reason is only required if there is something to release.
@@ -109,6 +111,10 @@ def release(
                 refresher, name, who=person, why=because, attempt_id=chosen.attempt_id
             )
         done = project.store.attempt(published.attempt_id)
+    if as_json:
+        newest = {"newer_input": newer.as_dict()}
+        typer.echo(json.dumps({**done.as_dict(), "unpinned": False, **newest}, indent=2))
+        return
     typer.echo(
         f"{name} is published as version {published.version}, although these rules failed: "
         f"{(done.verdict or {}).get('released_rules')}."

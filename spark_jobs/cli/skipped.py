@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -27,6 +28,7 @@ def skipped(
         str | None,
         typer.Option(metavar="POSITION", help="The last of them, as the list shows. Default: all."),
     ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the changes as JSON.")] = False,
 ) -> None:
     """Show changes that the connector skipped; with --run, mark them as answered."""
     from spark_jobs.planning.request import why
@@ -38,6 +40,10 @@ def skipped(
         if because is not None and found:
             # No change that comes meanwhile, which nobody has seen.
             answer(project.settings, by=asker(), reason=because.reason, through=found[-1])
+    if as_json:
+        shown = [{**one.as_dict(), "answered": because is not None} for one in found]
+        typer.echo(json.dumps(shown, indent=2))
+        return
     if found:
         wide_console().print(skipped_table(found))
     if because is not None:

@@ -60,6 +60,17 @@ class Skipped:
     operation: str
     cause: str
 
+    def as_dict(self) -> dict[str, str | None]:
+        """As a JSON object; ``position`` is the ``lsn``."""
+        return {
+            "at": self.at.isoformat(),
+            "position": self.lsn,
+            "operation": self.operation,
+            "transaction": self.transaction,
+            "committed_at": self.committed_at.isoformat() if self.committed_at else None,
+            "cause": self.cause,
+        }
+
 
 def skipped(settings: Settings) -> list[Skipped]:
     """All skipped changes, acknowledged or not, in the order of the log."""

@@ -16,8 +16,12 @@ from typer.testing import CliRunner
 from spark_jobs.cli.approval import SecondPersonNeededError
 from spark_jobs.cli.main import app
 from spark_jobs.gold.base.errors import NothingToReleaseError, ViewUnknownError
+from spark_jobs.gold.recover import release as recovery
 from spark_jobs.gold.recover.rollback import Rollbacker
+from spark_jobs.gold.refresh.publishing import Published
+from spark_jobs.names import TableName, TableVersion
 from spark_jobs.planning.errors import ReplayRequestError
+from spark_jobs.planning.vector import VersionVector
 from spark_jobs.serving.report.replay_tables import plan_table, progress_table, replays_table
 from spark_jobs.state.attempts import RefreshAttempt
 from spark_jobs.state.errors import ReplayRejectedError
@@ -131,6 +135,33 @@ def test_a_pinned_view_is_red_in_the_status_and_skipped(project: Path) -> None:
     assert "the form ops__release, or tidemark release daily, lets it go on" in skipped
     why = ("--reason", "the source's amounts are 100% right", "--ticket", "OPS-7")
     assert "daily is no longer pinned" in tidemark("release", "daily", *why)
+
+
+def test_a_release_for_programs(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pinned = PinnedView(view="daily", version=3, who="ann", reason="x", replay_id="b", since=NOW)
+    blocked = RefreshAttempt(
+        attempt_id="a1",
+        view="daily",
+        tick="t",
+        epoch=0,
+        verdict={"released_rules": "unique(day)"},
+        started_at=NOW,
+        updated_at=NOW,
+    )
+    newer = VersionVector({TableName.parse("bronze.orders"): TableVersion("id", 4)})
+    with ControlStore.open(f"sqlite:///{project}/state/control.db") as store:
+        store.pin_view(pinned)
+        store.create_attempt(blocked)
+    assert json.loads(tidemark("release", "daily", "--json")) == {"view": "daily", "unpinned": True}
+
+    monkeypatch.setattr(recovery, "blocked_attempt", lambda *_, **__: blocked)
+    monkeypatch.setattr(recovery, "newer_input", lambda *_: newer)
+    published = Published("daily", "a1", 5, changed=True)
+    monkeypatch.setattr(recovery, "release_blocked", lambda *_, **__: published)
+    done = json.loads(tidemark("release", "daily", "--reason", "the day is right", "--json"))
+    assert (done["view"], done["attempt_id"], done["unpinned"]) == ("daily", "a1", False)
+    assert done["verdict"] == {"released_rules": "unique(day)"}
+    assert done["newer_input"] == {"bronze.orders": {"id": "id", "version": 4}}
 
 
 def test_one_person_alone_is_refused_where_the_settings_ask_for_two(

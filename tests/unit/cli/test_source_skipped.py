@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -70,6 +71,25 @@ def test_the_command_shows_what_it_answers(tidemark: Skipped, root: Path) -> Non
     assert waiting(root) == []
     assert "Changes that are answered now: 0" in tidemark(*RUN).stdout
     assert tidemark().stdout == "The connector left out no change.\n"
+
+
+def test_the_changes_for_programs(tidemark: Skipped) -> None:
+    shown = json.loads(tidemark("--json").stdout)
+    assert [one["position"] for one in shown] == ["0/A", "0/B", "0/B", "0/C"]
+    assert shown[0] == {
+        "at": "2026-11-23T05:25:54.010000+00:00",
+        "position": "0/A",
+        "operation": "INSERT",
+        "transaction": "759",
+        "committed_at": None,
+        "cause": "java.lang.NumberFormatException",
+        "answered": False,
+    }
+    answered = json.loads(tidemark(*RUN, "--through", "0/B", "--json").stdout)
+    assert [one["answered"] for one in answered] == [True, True, True]
+    assert len(json.loads(tidemark("--json").stdout)) == 1
+    tidemark(*RUN)
+    assert json.loads(tidemark("--json").stdout) == []
 
 
 @pytest.mark.parametrize("position", ["0/D", "", "last", "0/ä"])

@@ -252,6 +252,13 @@ def test_a_removed_view_is_kept_until_it_is_dropped(project: Path) -> None:
     assert "gold.spend" not in tidemark(project, "plan").stdout
 
 
+def test_what_is_dropped_for_programs(project: Path) -> None:
+    kept_table(project)
+    done = tidemark(project, "drop", "gold.spend", "--yes", "--json")
+    assert json.loads(done.stdout) == [{"table": "gold.spend", "deleted": True}]
+    assert done.stderr == "gold.spend is deleted.\n"
+
+
 def test_a_view_whose_files_stay_is_not_told_to_be_deleted(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
