@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,6 +10,7 @@ import typer
 from rich.console import Console
 
 from spark_jobs.cli.analysis import AskSparkFirst, ask_of, print_note
+from spark_jobs.cli.approval import confirmed
 from spark_jobs.cli.contracts import BreakContract, without_contracts
 from spark_jobs.cli.environments import EnvironmentName, apply_env
 from spark_jobs.settings import load_settings
@@ -68,7 +68,9 @@ def apply(
                 typer.echo(json.dumps({"plan": planned.plan.as_dict()}, indent=2))
             return
         if not planned.plan.problems:
-            confirm(planned.plan, yes=yes)
+            # The plan is not shown beside JSON.
+            question = "" if as_json else "Apply this plan?"
+            confirmed(planned.plan.asks, yes=yes, question=question)
         steps = Steps(Console(stderr=True, highlight=False))
         carrier = Carrier(settings, store, project)
         try:
@@ -84,24 +86,6 @@ def apply(
             carrier.close()
     show(planned.plan, applied, as_json=as_json)
     if applied.failed:
-        raise typer.Exit(1)
-
-
-def confirm(plan: Plan, *, yes: bool) -> None:
-    """Ask for confirmation if something stops or is computed.
-
-    Raises:
-        NotConfirmedError: there is no terminal to ask on.
-        Exit: the answer is no.
-    """
-    from spark_jobs.deploy.errors import NotConfirmedError
-
-    if yes or not plan.asks:
-        return
-    if not sys.stdin.isatty():
-        raise NotConfirmedError(plan.asks)
-    if not typer.confirm("Apply this plan?"):
-        typer.echo("Nothing was changed.")
         raise typer.Exit(1)
 
 

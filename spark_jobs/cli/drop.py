@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from spark_jobs.cli.approval import confirmed
 from spark_jobs.settings import load_settings
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ def drop(
     as_json: Annotated[bool, typer.Option("--json", help="Print the tables as JSON.")] = False,
 ) -> None:
     """Delete tables that were removed from the project, with their state."""
-    from spark_jobs.deploy.errors import NotConfirmedError
     from spark_jobs.names import Layer, TableName
     from spark_jobs.rollout.apply import only_apply
     from spark_jobs.silver.store.lock import table_guard
@@ -38,11 +37,8 @@ def drop(
         kept = dict(running.kept) if running else {}
         tables = list(dict.fromkeys(tables))
         _check_droppable(tables, kept, store)
-        if not yes:
-            if not sys.stdin.isatty():
-                raise NotConfirmedError([f"delete {table}" for table in tables])
-            if not typer.confirm(f"Delete {', '.join(tables)}? This cannot be undone."):
-                raise typer.Exit(1)
+        question = f"Delete {', '.join(tables)}? This cannot be undone."
+        confirmed([f"delete {table}" for table in tables], yes=yes, question=question)
         for name in map(TableName.parse, tables):
             table = str(name)
             # A batch or a refresh that began before the apply may still write it.

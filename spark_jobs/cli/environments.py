@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,6 +10,7 @@ import typer
 from rich.console import Console
 
 from spark_jobs.cli.analysis import print_note
+from spark_jobs.cli.approval import confirmed
 from spark_jobs.cli.contracts import BreakContract
 from spark_jobs.settings import load_settings
 
@@ -204,24 +203,6 @@ def drop(
         with only_writer(settings, name):
             drop_environment(settings, store, known_environment(store, name))
     typer.echo(f"Environment {name} is deleted.")
-
-
-def confirmed(what: Sequence[str], *, yes: bool) -> None:
-    """Ask for confirmation if it is needed.
-
-    Raises:
-        NotConfirmedError: there is no terminal to ask on.
-        Exit: the answer is no.
-    """
-    from spark_jobs.deploy.errors import NotConfirmedError
-
-    if yes or not what:
-        return
-    if not sys.stdin.isatty():
-        raise NotConfirmedError(what)
-    if not typer.confirm(f"{'; '.join(what)}?"):
-        typer.echo("Nothing was changed.")
-        raise typer.Exit(1)
 
 
 def _show(planned: PlannedEnvironment, console: Console) -> None:
