@@ -35,15 +35,15 @@ def seed(
 ) -> None:
     """Load the files in seeds/; only rows that differ are written."""
     from spark_jobs.bronze.seed_table import load_seed
+    from spark_jobs.silver.errors import SourceUnknownError
     from spark_jobs.storage.compiled import compiled
 
     settings = load_settings(context.obj)
     sources = compiled(settings).sources.values()
     seeds = {one.name: one for one in sources if one.path is not None}
-    chosen = name.removeprefix("bronze.") if name else None
-    if chosen and chosen not in seeds:
-        known = ", ".join(sorted(seeds)) or "none"
-        raise typer.BadParameter(f"{name} is not a source with a file; these are: {known}")
+    chosen = None if name is None else name.removeprefix("bronze.")
+    if chosen is not None and chosen not in seeds:
+        raise SourceUnknownError(chosen, sorted(seeds), kind="a file")
     loads = [load_seed(settings, one) for key, one in seeds.items() if chosen in (None, key)]
     if as_json:
         typer.echo(json.dumps([asdict(one) for one in loads], indent=2))

@@ -29,18 +29,25 @@ class SilverTableUnknownError(LakehouseError):
 
 
 class SourceUnknownError(LakehouseError):
-    """The project has no streamed source of that name."""
+    """The project has no source of that name and kind.
+
+    Attributes:
+        kind: what every source in question has: ``records`` of a topic, or ``a file``.
+    """
 
     condition = "SOURCE_UNKNOWN"
     source: str
     known: Sequence[str]
+    kind: str = "records"
     misspelt = "source"
-    primary = "there is no source {source!r} with records"
+    primary = "there is no source {source!r} with {kind}"
     hint = "{choice}"
 
     @property
     def choice(self) -> str:
-        return f"Sources are {', '.join(self.known)}." if self.known else "No source has records."
+        if not self.known:
+            return f"No source has {self.kind}."
+        return f"Sources are {', '.join(self.known)}."
 
 
 class SourceDatabaseUnsetError(LakehouseError):

@@ -22,6 +22,7 @@ from spark_jobs.errors import ProblemsError
 from spark_jobs.graph.errors import SeedUnreadableError
 from spark_jobs.graph.manifest import Column
 from spark_jobs.settings import load_settings
+from spark_jobs.silver.errors import SourceUnknownError
 from spark_jobs.state.errors import TableLockedError
 from spark_jobs.state.locks import table_lock
 from spark_jobs.storage.compiled import compiled
@@ -251,7 +252,15 @@ def test_the_command_loads_what_is_named(project: Path) -> None:
     assert told.output == "bronze.rates: 2 inserted, 0 updated, 0 deleted, version 0\n"
     assert json.loads(tidemark("seed", "rates", "--json").output)[0]["inserted"] == 0
     assert "no row differs" in tidemark("seed", "bronze.rates").output
-    assert tidemark("seed", "other").exit_code == 2
+    # Like every other unknown name, not like a wrong command line.
+    for word, hint in (
+        ("other", "Sources are rates."),
+        ("bronze.rate", 'Did you mean "rates"?'),
+        ("", "Sources are rates."),
+    ):
+        unknown = tidemark("seed", word)
+        assert isinstance(unknown.exception, SourceUnknownError)
+        assert (unknown.exit_code, unknown.exception.hint) == (1, hint)
 
 
 @pytest.mark.parametrize(
