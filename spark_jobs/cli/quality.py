@@ -46,7 +46,9 @@ def quality(
         if table.row_count:
             console.print(table)
     if not found.expectations:
-        console.print("Every expectation passed.")
+        refreshed = any(one.ended.get("published") for one in found.views)
+        said = "Every expectation passed." if refreshed else "No view was refreshed."
+        console.print(said)
     if not found.quarantine:
         console.print("No record was rejected.")
 

@@ -136,8 +136,19 @@ def test_a_day_of_which_nothing_is_known_is_yesterday_by_default(project) -> Non
     text = quality(project)
     yesterday = utc_now() - timedelta(days=1)
     assert f"gold views on {yesterday:%Y-%m-%d} (UTC)" in text
-    assert "Every expectation passed." in text
+    # No audit ran, so no expectation passed.
+    assert "No view was refreshed." in text
     assert "No record was rejected." in text
+
+
+def test_expectations_passed_where_something_was_published(project, store) -> None:
+    now = utc_now()
+    put(store, now, AttemptStatus.SKIPPED)
+    assert "No view was refreshed." in quality(project, "--day", f"{now:%Y-%m-%d}")
+    put(store, now + timedelta(microseconds=1), AttemptStatus.PUBLISHED)
+    text = quality(project, "--day", f"{now:%Y-%m-%d}")
+    assert "Every expectation passed." in text
+    assert "No view was refreshed." not in text
 
 
 def test_a_day_that_has_not_begun_is_refused(project) -> None:
