@@ -17,7 +17,7 @@ def page(
     context: typer.Context,
     to: Annotated[
         Path | None,
-        typer.Option(help="The file. Default: status.html in the state directory."),
+        typer.Option(help="The file. Default: status.html in the state directory.", dir_okay=False),
     ] = None,
 ) -> None:
     """Write the status page, one HTML file: freshness, audits, streams, sinks, lineage."""
@@ -25,6 +25,8 @@ def page(
     from spark_jobs.serving.page.rendering import rendered, write_page
     from spark_jobs.state.types import utc_now
 
+    if to is not None and not to.parent.is_dir():
+        raise typer.BadParameter(f"directory {str(to.parent)!r} does not exist")
     with open_project(context) as project:
         facts = page_facts(project, now=utc_now())
         file = to or project.settings.status_page

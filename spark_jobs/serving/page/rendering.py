@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from spark_jobs.terminal.crash import foreseen
+
 if TYPE_CHECKING:
     from spark_jobs.serving.page.facts import PageFacts
 
@@ -51,7 +53,8 @@ def write_page(text: str, file: Path) -> None:
     """Write atomically, readable by the owner only.
 
     Raises:
-        BadParameter: the file cannot be written.
+        BadParameter: there can be no such file.
+        OSError: the disk is full, or the account may not write there.
     """
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -65,4 +68,6 @@ def write_page(text: str, file: Path) -> None:
             Path(temporary).unlink(missing_ok=True)
             raise
     except OSError as error:
+        if foreseen(error):
+            raise
         raise typer.BadParameter(f"{file}: {error.strerror}") from error

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import base64
+import errno
 import hashlib
 import json
+import os
 import re
 import shutil
 import stat
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -47,6 +50,7 @@ from spark_jobs.state.store import ControlStore
 from spark_jobs.state.types import utc_now
 from spark_jobs.storage import log
 from spark_jobs.storage.lake import Lake, TableLocations
+from spark_jobs.terminal.crash import foreseen
 from tests.golden.declaration_cases import RIGHT, write_project
 
 NOW = datetime(2024, 5, 2, 12, tzinfo=UTC)
@@ -289,6 +293,38 @@ def test_the_page_of_a_project_that_never_reported(project: Path, tmp_path: Path
     assert f"{gone}; see <span>docs/runbooks/stream-silent.md</span>" in text
 
 
+def test_a_mistyped_directory_is_not_made(project: Path, tmp_path: Path) -> None:
+    """As with ``query --output`` and ``quarantine show --to``."""
+    for name in ("nope/page.html", "nope/deeper/page.html", "state", "state/x" * 200):
+        words = ("page", "--to", str(tmp_path / name))
+        done = CliRunner().invoke(app, ["--project", str(project), *words])
+        assert done.exit_code == 2, done.output
+    assert not (tmp_path / "nope").exists()
+
+
+@pytest.mark.parametrize(
+    ("number", "condition"), [(errno.ENOSPC, "DISK_FULL"), (errno.EACCES, "PERMISSION_DENIED")]
+)
+def test_a_page_that_cannot_be_written_is_no_wrong_command_line(
+    project: Path, monkeypatch: pytest.MonkeyPatch, number: int, condition: str
+) -> None:
+    """Airflow writes it every few minutes, and reports the condition."""
+
+    mkstemp = tempfile.mkstemp
+
+    def refused(**options: Any) -> tuple[int, str]:
+        if options["prefix"].startswith(".status.html"):
+            raise OSError(number, os.strerror(number), "status.html")
+        return mkstemp(**options)
+
+    monkeypatch.setattr(tempfile, "mkstemp", refused)
+    done = CliRunner().invoke(app, ["--project", str(project), "page"])
+    assert done.exception is not None
+    problem = foreseen(done.exception)
+    assert problem is not None, done.output
+    assert problem.condition == condition
+
+
 def test_a_stopped_application_is_one_line_at_the_top(project: Path, store: ControlStore) -> None:
     long_ago = utc_now() - timedelta(minutes=5)
     names = ("bronze.orders", "bronze.clicks", "silver.orders", "silver.clicks")
@@ -325,6 +361,7 @@ def test_the_page_shows_streams_sinks_and_attempts(
     rejected = pa.table({"reason": ["TOO_LARGE", "TOO_LARGE", "NOT_JSON"], "arrived_at": [now] * 3})
     write_deltalake(str(tmp_path / "state/lake/_quarantine/clicks"), rejected)
 
+    (tmp_path / "elsewhere").mkdir()
     text = page(project, "--to", str(tmp_path / "elsewhere/page.html"))
 
     assert "1,234 records" in row(text, "bronze.orders")
