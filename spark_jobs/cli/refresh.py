@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 import json
+import sys
 from contextlib import closing
 from dataclasses import dataclass
 from time import perf_counter
@@ -19,6 +20,7 @@ from spark_jobs.cli.completion import Views
 from spark_jobs.errors import LakehouseError
 from spark_jobs.serving.project import chosen_views, open_project
 from spark_jobs.terminal.console import NO_VIEW, wide_console
+from spark_jobs.terminal.crash import INTERNAL_ERROR, UnforeseenError, foreseen, unforeseen
 from spark_jobs.terminal.tables import FittedTable
 
 if TYPE_CHECKING:
@@ -120,7 +122,8 @@ def refresh(
             if result.error is not None:
                 errors.print(result.error.render(), markup=False)
     if not all(result.fine for result in results):
-        raise typer.Exit(1)
+        unknown = any(isinstance(result.error, UnforeseenError) for result in results)
+        raise typer.Exit(INTERNAL_ERROR if unknown else 1)
 
 
 def _refresh_one(
@@ -159,17 +162,27 @@ def _refresh_one(
                 if plan is not None:
                     refresher.supersede(plan.attempt_id)
                 continue
-            except LakehouseError as error:
-                problem = error
-                break
             # What was published first may show older input.
             if refresher.outcome(plan, seconds=0).status is not AttemptStatus.SUPERSEDED:
                 break
+    except Exception as error:  # noqa: BLE001 - the other views are refreshed all the same
+        problem = _reported(error)
     finally:
         progress.remove_task(task)
-    if plan is None:
-        return ViewResult(view, None, problem)
-    return ViewResult(view, refresher.outcome(plan, seconds=perf_counter() - started), problem)
+    outcome = None
+    try:
+        if plan is not None:
+            outcome = refresher.outcome(plan, seconds=perf_counter() - started)
+    except Exception as error:  # noqa: BLE001 - as above
+        problem = problem or _reported(error)
+    return ViewResult(view, outcome, problem)
+
+
+def _reported(error: Exception) -> LakehouseError:
+    """The error as a person reads it; of one that nobody foresaw, a file has the details."""
+    if isinstance(error, LakehouseError):
+        return error
+    return foreseen(error) or unforeseen(error, sys.argv[1:])
 
 
 def results_table(results: list[ViewResult]) -> Table:
