@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from sqlglot import exp
 
@@ -40,6 +40,8 @@ from spark_jobs.graph.manifest import Maintenance, MaintenanceStrategy, Operator
 # What follows from ties, without and with tie breakers.
 _UNDECIDED = "so two correct results may differ"
 _DECIDED = "and the other columns decide between them"
+# Names of the distinct values of an aggregate, which are stored.
+_DISTINCT = re.compile(r"d\d+_\d+_\d+")
 _ADDED = re.compile(rf"(?<=\w)(__\d+)+\b|\b{EAGER}\d+_")
 
 
@@ -164,10 +166,10 @@ def _operators(node: Node, cutter: Cutter, unique: Uniqueness) -> list[OperatorR
     kept = {state.table: state for state in cutter.states}
     if isinstance(node, Scan) and node.table in kept:
         state = kept[node.table]
-        words = _aggregate_words(state.node)
+        words = _aggregate_words(state.node, cutter)
         own = OperatorRule(operator=words, rule="aggregate state, to which changes are added")
         return [own, *_operators(state.node.child, cutter, unique)]
-    found = _operator(node)
+    found = _operator(node, cutter)
     if found is not None:
         # Uniqueness of state rows has to be proved on the operator that the state replaces.
         found = found.model_copy(update={"note": _ties(cutter.uncut(node), unique)})
@@ -175,14 +177,24 @@ def _operators(node: Node, cutter: Cutter, unique: Uniqueness) -> list[OperatorR
     return [*([found] if found else []), *below]
 
 
-def _aggregate_words(node: Aggregate) -> str:
-    keys = ", ".join(_text(value) for _, value in node.row_keys)
-    calls = ", ".join(_text(value) for _, value in node.aggregates)
-    return f"aggregate {calls or 'distinct rows'} by {keys or 'nothing'}"
+def _aggregate_words(node: Aggregate, cutter: Cutter) -> str:
+    stored = [key for state in cutter.states for key in state.node.row_keys]
+    values = {name: value for name, value in stored if _DISTINCT.fullmatch(name)}
+
+    def written(part: exp.Expr) -> exp.Expr:
+        known = values.get(part.name) if isinstance(part, exp.Column) else None
+        return part if known is None else known.copy()
+
+    calls = ", ".join(_text(value.copy().transform(written)) for _, value in node.aggregates)
+    return f"aggregate {calls or 'distinct rows'} {_by(value for _, value in node.row_keys)}"
+
+
+def _by(keys: Iterable[exp.Expr]) -> str:
+    return f"by {texts}" if (texts := ", ".join(map(_text, keys))) else "over all rows"
 
 
 def _operator(  # noqa: PLR0911 - one case for each operator
-    node: Node,
+    node: Node, cutter: Cutter
 ) -> OperatorRule | None:
     match node:
         case Filter():
@@ -199,17 +211,17 @@ def _operator(  # noqa: PLR0911 - one case for each operator
                 rule="row deltas of the left side, and rows that changes of the right side touch",
             )
         case Aggregate():
-            return OperatorRule(operator=_aggregate_words(node), rule="affected-group recompute")
-        case TopK():
-            order = ", ".join(map(_text, node.order))
             return OperatorRule(
-                operator=f"first rows by {order}", rule="recompute of all rows below"
+                operator=_aggregate_words(node, cutter), rule="affected-group recompute"
             )
+        case TopK():
+            order = f" by {', '.join(map(_text, node.order))}" if node.order else ""
+            return OperatorRule(operator=f"first rows{order}", rule="recompute of all rows below")
         case Window():
             calls = ", ".join(window_name(one) for _, one in node.functions)
-            keys = ", ".join(map(_text, node.partition))
             return OperatorRule(
-                operator=f"window {calls} by {keys}", rule="affected-partition recompute"
+                operator=f"window {calls} {_by(node.partition)}",
+                rule="affected-partition recompute",
             )
         case Generate():
             return OperatorRule(operator="generate", rule="row deltas")

@@ -435,10 +435,39 @@ def test_operators_are_listed_as_they_are_written() -> None:
         "aggregate distinct rows by k, x",
         "generate",
         "scan silver.a",
-        "aggregate COUNT(d1_0_0) by nothing",
+        "aggregate COUNT(k) over all rows",
         "aggregate distinct rows by k",
         *("scan silver.b", "scan silver.c", "scan silver.d", "scan silver.e"),
     ]
+
+
+COUNTS = "SELECT b.k, COUNT(*) AS n FROM silver.b AS b GROUP BY b.k"
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        (
+            "SELECT COUNT(DISTINCT b.k, b.x) AS n FROM silver.b AS b",
+            "aggregate COUNT(IF(k IS NULL OR x IS NULL, NULL, 1)) over all rows",
+        ),
+        (
+            "SELECT SUM(DISTINCT b.x) FILTER (WHERE b.k > 1) AS n FROM silver.b AS b",
+            "aggregate SUM(IF(k > 1, x, NULL)) over all rows",
+        ),
+        (
+            f"SELECT s.k, RANK() OVER (ORDER BY s.n) AS r FROM ({COUNTS}) AS s",
+            "window rank over all rows",
+        ),
+        (
+            f"SELECT s.k, s.n FROM ({COUNTS}) AS s LIMIT 3",
+            "first rows",
+        ),
+    ],
+)
+def test_all_rows_and_distinct_values_have_words_of_the_author(query: str, words: str) -> None:
+    found, _ = maintenance_of(query, types=TYPES)
+    assert found.operators[0].operator == words
 
 
 @pytest.mark.parametrize(
