@@ -92,17 +92,26 @@ def reprocessed(
 ) -> list[Reprocessed]:
     """Reprocess records of a silver table's quarantine in a Spark session of this process.
 
+    Without such records, none is started.
+
     Raises:
+        NotInQuarantineError: a named record was never rejected.
         SilverTableUnknownError: there is no such silver table.
         DeletionTooLargeError: too many would be discarded, and this is not allowed explicitly.
     """
     from spark_jobs.silver.errors import SilverTableUnknownError
     from spark_jobs.silver.flow import SilverFlow
+    from spark_jobs.silver.repair.requests import requested, unfinished
+    from spark_jobs.silver.store.tables import SilverTables
+    from spark_jobs.storage.lake import Lake
     from spark_jobs.storage.session import QUIET, driver_session
 
     entry = project.manifest.silver.get(name)
     if entry is None:
         raise SilverTableUnknownError(name, sorted(project.manifest.silver))
+    tables = SilverTables.of(Lake(project.settings.lake), entry)
+    if not requested(tables, asked) and (dry_run or not unfinished(tables)):
+        return []
     source = project.manifest.sources[entry.source]
     flow = SilverFlow(source, entry, project.settings, project.store)
     spark = driver_session(project.settings, "tidemark reprocess", conf=QUIET)

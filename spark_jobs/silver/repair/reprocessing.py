@@ -20,17 +20,20 @@ from spark_jobs.planning.extent import Extent
 from spark_jobs.silver.apply.batch import BatchApplier
 from spark_jobs.silver.apply.dispositions import DISPOSITION
 from spark_jobs.silver.apply.outcome import HeldTables, Outcome
-from spark_jobs.silver.errors import NotInQuarantineError
 from spark_jobs.silver.parse.documents import PROBLEM
 from spark_jobs.silver.parse.rows import COORDINATES
-from spark_jobs.silver.repair.requests import Reprocessed, ReprocessRequest
+from spark_jobs.silver.repair.requests import (
+    Reprocessed,
+    ReprocessRequest,
+    quarantined,
+    requested,
+    unfinished,
+)
 from spark_jobs.silver.store.lock import Guard
 from spark_jobs.silver.store.releases import (
     PLACE,
     RELEASE_COLUMNS,
-    Place,
     released_value,
-    releases,
     reprocessing_app,
 )
 from spark_jobs.silver.store.tables import QUARANTINE_COLUMNS
@@ -38,8 +41,7 @@ from spark_jobs.state.batches import SilverBatch
 from spark_jobs.state.failpoints import failpoint
 from spark_jobs.storage import writer
 from spark_jobs.storage.delta import Txn
-from spark_jobs.storage.errors import TableMissingError
-from spark_jobs.storage.reader import read, read_columns
+from spark_jobs.storage.reader import read
 from spark_jobs.storage.rows import Merge, Rows
 from spark_jobs.storage.streams import create_stream_table
 
@@ -91,7 +93,7 @@ class Reprocessor:
             chosen = self._chosen(asked)
             if chosen is not None and asked.discard:
                 place = f"the quarantine of silver.{self.applier.entry.name}"
-                extent = Extent(place, chosen.count(), len(self._held()))
+                extent = Extent(place, chosen.count(), len(quarantined(tables)))
                 extent.check(let_pass=asked.let_pass)
             return finished + ([] if chosen is None else self._release(chosen, again=False))
 
@@ -102,21 +104,14 @@ class Reprocessor:
 
     def _unfinished(self) -> DataFrame | None:
         """Decided records that are still in quarantine, or None."""
-        decided = {one.place for one in releases(self.applier.tables.releases)}
-        if not decided & self._held():
+        if not unfinished(self.applier.tables):
             return None
         released = read(self.spark, self.applier.tables.releases).select(*PLACE, *_DECIDED)
         return self._quarantine().join(released, list(PLACE))
 
     def _chosen(self, asked: ReprocessRequest) -> DataFrame | None:
         """The requested records in quarantine with their decisions, or None."""
-        held, decided = self._held(), releases(self.applier.tables.releases)
-        named = asked.named
-        if named is not None:
-            never = named - held - {one.place for one in decided}
-            if never:
-                raise NotInQuarantineError(self.applier.entry.name, sorted(never))
-            held &= named
+        held, named = requested(self.applier.tables, asked), asked.named
         if not held:
             return None
         found = self._quarantine()
@@ -196,13 +191,6 @@ class Reprocessor:
 
     def _quarantine(self) -> DataFrame:
         return read(self.spark, self.applier.tables.quarantine)
-
-    def _held(self) -> set[Place]:
-        try:
-            rows = read_columns(self.applier.tables.quarantine, PLACE).to_pylist()
-        except TableMissingError:
-            return set()
-        return {(row["partition"], row["offset"]) for row in rows}
 
 
 class _Applier(BatchApplier):

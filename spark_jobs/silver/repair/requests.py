@@ -1,12 +1,21 @@
-"""A request to reprocess quarantined records, and its outcome."""
+"""A request to reprocess quarantined records, the records that it is about, and its outcome.
+
+The records are found without Spark.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+import pyarrow.compute as pc
+
 from spark_jobs.names import Disposition
-from spark_jobs.silver.store.releases import Place, ReleaseAction
+from spark_jobs.silver.errors import NotInQuarantineError
+from spark_jobs.silver.store.releases import PLACE, Place, ReleaseAction, releases
+from spark_jobs.silver.store.tables import SilverTables
+from spark_jobs.storage.errors import TableMissingError
+from spark_jobs.storage.reader import read_columns
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,3 +62,37 @@ class Reprocessed:
     disposition: Disposition
     reason: str | None
     detail: str | None
+
+
+def requested(tables: SilverTables, asked: ReprocessRequest) -> set[Place]:
+    """The requested records that are in quarantine.
+
+    Raises:
+        NotInQuarantineError: a named record was never rejected.
+    """
+    found, named = quarantined(tables), asked.named
+    if named is not None:
+        never = named - found - _decided(tables)
+        if never:
+            raise NotInQuarantineError(tables.entry.name, sorted(never))
+        found &= named
+    return found if asked.reason is None else found & quarantined(tables, reason=asked.reason)
+
+
+def unfinished(tables: SilverTables) -> set[Place]:
+    """Decided records that are still in quarantine: their command was killed."""
+    return _decided(tables) & quarantined(tables)
+
+
+def quarantined(tables: SilverTables, *, reason: str | None = None) -> set[Place]:
+    """The records in quarantine, by default with any reason."""
+    chosen = None if reason is None else pc.field("reason") == reason
+    try:
+        rows = read_columns(tables.quarantine, PLACE, where=chosen).to_pylist()
+    except TableMissingError:
+        return set()
+    return {(row["partition"], row["offset"]) for row in rows}
+
+
+def _decided(tables: SilverTables) -> set[Place]:
+    return {one.place for one in releases(tables.releases)}

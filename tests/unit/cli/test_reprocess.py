@@ -6,19 +6,26 @@ import json
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 import typer
+from click.testing import Result
+from deltalake import write_deltalake
 from typer.testing import CliRunner
 
 from spark_jobs.cli.main import app
 from spark_jobs.cli.quarantine import record_line, record_text, write_private
 from spark_jobs.cli.reprocess import fixed_values, places, print_outcomes
 from spark_jobs.names import Disposition
+from spark_jobs.settings import load_settings
 from spark_jobs.silver.check.quarantine import RejectedRecord
-from spark_jobs.silver.errors import FixedValuesFileError
+from spark_jobs.silver.errors import FixedValuesFileError, NotInQuarantineError
 from spark_jobs.silver.repair.requests import Reprocessed
+from spark_jobs.storage import session
+from spark_jobs.storage.lake import Lake
 from spark_jobs.terminal.faithful_json import parse, printed
 from spark_jobs.terminal.payloads import READABLE_CHARACTERS, readable
+from tests.golden.declaration_cases import write_project
 
 NOW = datetime(2026, 3, 1, 12, 30, tzinfo=UTC)
 EXACT = '{"a": 1.10, "a": 1e400, "big": 123456789012345678901234567890, "t": "\u00fc\\u202e"}'
@@ -144,3 +151,63 @@ def test_outcomes_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert json.loads(capsys.readouterr().out)[1]["reason"] == "TYPE_MISMATCH"
     print_outcomes([], as_json=False, dry_run=False)
     assert "No such record" in capsys.readouterr().out
+
+
+class SparkStartedError(Exception):
+    """A session was asked for."""
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project whose quarantine of ``clicks`` has one record, at 0:7."""
+
+    def started(*_: object, **__: object) -> None:
+        raise SparkStartedError
+
+    monkeypatch.setenv("TIDEMARK_STATE_DIR", str(tmp_path / "state"))
+    monkeypatch.setattr(session, "driver_session", started)
+    rejected = {"partition": [0], "offset": [7], "reason": ["TOO_LARGE"]}
+    write_deltalake(str(tmp_path / "state/lake/_quarantine/clicks"), pa.table(rejected))
+    return write_project(tmp_path / "project", {})
+
+
+def reprocess(root: Path, *words: str) -> Result:
+    return CliRunner().invoke(app, ["--project", str(root), "quarantine", "reprocess", *words])
+
+
+def decide(root: Path, place: tuple[int, int]) -> None:
+    """A decision whose record may still be in quarantine."""
+    decided = {"partition": [place[0]], "offset": [place[1]], "epoch": [1], "outcome": ["applied"]}
+    write_deltalake(Lake(load_settings(root).lake).releases("clicks"), pa.table(decided))
+
+
+@pytest.mark.parametrize("run", [("--dry-run",), ()], ids=["dry run", "run"])
+@pytest.mark.parametrize(
+    "words", [("orders",), ("clicks", "--reason", "NOT_UTF8"), ("silver.clicks", "--reason", "")]
+)
+def test_nothing_to_reprocess_needs_no_spark(
+    root: Path, words: tuple[str, ...], run: tuple[str, ...]
+) -> None:
+    done = reprocess(root, *words, *run)
+    assert (done.exit_code, done.output) == (0, "No such record is in quarantine.\n")
+    assert json.loads(reprocess(root, *words, *run, "--json").stdout) == []
+
+
+def test_a_record_that_was_never_rejected_is_refused_before_spark(root: Path) -> None:
+    refused = reprocess(root, "clicks", "--offsets", "0:7,0:8").exception
+    assert isinstance(refused, NotInQuarantineError)
+    assert refused.places == ((0, 8),)
+    decide(root, (0, 8))
+    assert reprocess(root, "clicks", "--offsets", "0:8").output.startswith("No such record")
+
+
+def test_what_is_in_quarantine_is_judged_by_spark(root: Path) -> None:
+    for words in ((), ("--reason", "TOO_LARGE"), ("--offsets", "0:7")):
+        assert isinstance(reprocess(root, "clicks", *words).exception, SparkStartedError)
+
+
+def test_a_killed_run_is_finished_whatever_is_asked_for(root: Path) -> None:
+    decide(root, (0, 7))
+    other = ("clicks", "--reason", "NOT_UTF8")
+    assert isinstance(reprocess(root, *other).exception, SparkStartedError)
+    assert reprocess(root, *other, "--dry-run").output.startswith("No such record")
