@@ -24,6 +24,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 UV_VERSION = "0.13.8"
 GIB = 1024**3
+# Of the whole machine; README.md says how much should be free.
 MINIMUM_MEMORY_GIB = 6
 MINIMUM_DISK_GIB = 5
 MINIMUM_JAVA = 17

@@ -392,5 +392,7 @@ class LocalSettings(BaseModel):
     object_store: bool = False
     # Used if ``control_db`` is empty.
     control: ControlDatabase = ControlDatabase.SQLITE
+    # The stack starts with no less free memory and disk. It takes more when all of it is at work;
+    # README.md says how much.
     free_memory_gib: float = Field(default=4, ge=0)
     free_disk_gib: float = Field(default=2, ge=0)

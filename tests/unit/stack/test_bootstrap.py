@@ -7,6 +7,7 @@ import subprocess
 
 import pytest
 
+from spark_jobs.sections import LocalSettings
 from spark_jobs.settings import REPOSITORY
 
 
@@ -106,3 +107,12 @@ def test_recorded_sums_are_those_of_the_jars_here(bootstrap):
         # What is compiled here lies beside them.
         fetched = [line for line in found if "  tidemark-" not in line]
         assert bootstrap.sums_file(name).read_text().splitlines() == fetched
+
+
+def test_the_readme_says_how_much_memory_is_refused(bootstrap):
+    """Three limits for three moments: the machine, the start, and the work."""
+    text = " ".join((REPOSITORY / "README.md").read_text(encoding="utf-8").split())
+    least = LocalSettings().free_memory_gib
+    assert f"less than {bootstrap.MINIMUM_MEMORY_GIB} GiB in all" in text
+    assert f"less than {least:.0f} GiB are free when it starts (`local.free_memory_gib`)" in text
+    assert f"and {bootstrap.MINIMUM_DISK_GIB} GiB of free disk" in text
