@@ -6,7 +6,9 @@ file before any module that imports Airflow.
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -25,7 +27,17 @@ from spark_jobs.settings import Settings, load_settings
 from tests.compiling import put_compiled
 
 REPOSITORY = Path(__file__).parents[2]
+
+
+def remove(home: str, *, owner: int) -> None:
+    """Remove a directory in the process that made it, and in none that was forked from it."""
+    if os.getpid() == owner:
+        shutil.rmtree(home, ignore_errors=True)
+
+
 os.environ["AIRFLOW_HOME"] = tempfile.mkdtemp(prefix="tidemark-airflow-")
+# What Airflow registers later runs before it.
+atexit.register(remove, os.environ["AIRFLOW_HOME"], owner=os.getpid())
 os.environ["AIRFLOW__CORE__LOAD_EXAMPLES"] = "False"
 os.environ["AIRFLOW__LOGGING__LOGGING_LEVEL"] = "WARNING"
 os.environ["AIRFLOW__CORE__PLUGINS_FOLDER"] = str(REPOSITORY / "spark_jobs/orchestration/plugins")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib.util
 import json
+import os
 import re
 import subprocess
 import sys
@@ -302,3 +303,19 @@ def test_every_mutant_that_is_called_equivalent_exists_and_has_a_reason() -> Non
             meant = sum(mutant.is_meant_by(one) for mutant in known)
             assert meant == one.get("times", 1), f"{file}: {one}"
             assert one["why"], f"{file}: {one}"
+
+
+@pytest.mark.parametrize("module", ["tests.dags.conftest"])
+def test_a_module_of_tests_removes_its_directory(module: str, tmp_path: Path) -> None:
+    """A directory that is made when a module is imported, before any fixture."""
+    code = f"import os, tempfile, {module}; print(os.listdir(tempfile.gettempdir()))"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.startswith("['tidemark-airflow-")
+    assert list(tmp_path.iterdir()) == []

@@ -121,9 +121,8 @@ class World:
 @contextmanager
 def new_world() -> Iterator[World]:
     """A new stack with the shop's tables and a copy of the project; removed at the end."""
-    project = Path(tempfile.mkdtemp(prefix="tidemark-walk-"))
-    copy_project(project)
     with (
+        project_copy() as project,
         new_stack(project, secured=False) as running,
         disk(Path(running.settings.lake)) as own,
         network() as between,
@@ -136,7 +135,14 @@ def new_world() -> Iterator[World]:
         finally:
             # Before their disk is taken away.
             running.stack.down()
-    shutil.rmtree(project, ignore_errors=True)
+
+
+@contextmanager
+def project_copy() -> Iterator[Path]:
+    """A copy of the project, removed at the end, also of a walk that failed."""
+    with tempfile.TemporaryDirectory(prefix="tidemark-walk-", ignore_cleanup_errors=True) as name:
+        copy_project(Path(name))
+        yield Path(name)
 
 
 def copy_project(target: Path) -> None:
