@@ -11,7 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from spark_jobs.settings import load_settings
-from spark_jobs.terminal.tables import FittedTable
+from spark_jobs.terminal.tables import MOST_SECONDS, FittedTable
 
 if TYPE_CHECKING:
     from spark_jobs.demo.tally import Tally
@@ -23,7 +23,7 @@ def load(
         float,
         typer.Option(min=1, max=20_000, help="Operations per second: row changes and records."),
     ] = 50,
-    seconds: Annotated[float, typer.Option(min=1, help="Duration.")] = 60,
+    seconds: Annotated[float, typer.Option(min=1, max=MOST_SECONDS, help="Duration.")] = 60,
     seed: Annotated[int, typer.Option(help="The same seed generates the same load.")] = 1,
     as_json: Annotated[bool, typer.Option("--json", help="Print the counts as JSON.")] = False,
 ) -> None:

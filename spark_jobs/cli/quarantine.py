@@ -27,6 +27,9 @@ app.command()(reprocess)
 # The name of older releases.
 app.command("readmit", hidden=True, deprecated=True)(reprocess)
 
+# Kafka has 32 bits for a partition, and 64 for an offset.
+LAST_PARTITION = 2**31 - 1
+LAST_OFFSET = 2**63 - 1
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
@@ -65,9 +68,16 @@ def show(
     reason: Annotated[
         str | None, typer.Option(help="Only records rejected for this reason.")
     ] = None,
-    partition: Annotated[int | None, typer.Option(help="Only this Kafka partition.")] = None,
+    partition: Annotated[
+        int | None, typer.Option(min=0, max=LAST_PARTITION, help="Only this Kafka partition.")
+    ] = None,
     offset: Annotated[
-        int | None, typer.Option(help="Only this offset; with --partition, the whole record.")
+        int | None,
+        typer.Option(
+            min=0,
+            max=LAST_OFFSET,
+            help="Only this offset; with --partition, the whole record.",
+        ),
     ] = None,
     limit: Annotated[
         int, typer.Option(min=1, max=MOST_ROWS, help="Maximum number of records, newest first.")

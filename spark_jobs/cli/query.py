@@ -13,7 +13,7 @@ from spark_jobs.cli.environments import EnvironmentName
 from spark_jobs.serving.sql.output_format import OutputFormat
 from spark_jobs.serving.sql.session import QuerySession
 from spark_jobs.settings import load_settings
-from spark_jobs.terminal.tables import MOST_ROWS
+from spark_jobs.terminal.tables import MOST_ROWS, MOST_SECONDS
 
 if TYPE_CHECKING:
     from spark_jobs.serving.sql.query import PinnedQuery, QueryResult
@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 Limit = Annotated[
     int, typer.Option(min=0, max=MOST_ROWS, help="Maximum number of rows; 0 for all.")
 ]
-Seconds = Annotated[float, typer.Option(min=0, help="Time limit of a query; 0 for none.")]
+Seconds = Annotated[
+    float, typer.Option(min=0, max=MOST_SECONDS, help="Time limit of a query; 0 for none.")
+]
 Personal = Annotated[bool, typer.Option("--pii", help="Show personal data unmasked.")]
 DEFAULT_ROWS = 1000
 DEFAULT_SECONDS = 300.0

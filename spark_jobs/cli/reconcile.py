@@ -20,6 +20,7 @@ from spark_jobs.serving.report.balances import (
 from spark_jobs.serving.source_dsn import source_dsn
 from spark_jobs.terminal.console import wide_console
 from spark_jobs.terminal.steps import Steps
+from spark_jobs.terminal.tables import MOST_SECONDS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -33,7 +34,8 @@ def reconcile(
         list[str] | None, typer.Argument(help="Silver tables. Default: all that read topics.")
     ] = None,
     wait: Annotated[
-        float, typer.Option(min=0, help="Seconds to wait until all counts balance.")
+        float,
+        typer.Option(min=0, max=MOST_SECONDS, help="Seconds to wait until all counts balance."),
     ] = 0,
     most_rows: Annotated[
         int,

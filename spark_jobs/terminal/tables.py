@@ -22,6 +22,8 @@ LONGEST_WORD: Final = 60
 MOST_LINES: Final = 6
 # Maximum of options that limit rows: databases and Spark accept limits of 32 bits.
 MOST_ROWS: Final = 1_000_000_000
+# Maximum of options that limit time, 31 years: the system's clocks cannot wait for every number.
+MOST_SECONDS: Final = 1_000_000_000
 # A width without limit, to measure the natural width of a cell.
 _UNLIMITED: Final = 100_000
 

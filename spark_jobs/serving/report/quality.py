@@ -102,7 +102,9 @@ def day_quality(project: OpenProject, day: date) -> DayQuality:
     verdicts = store.failed_verdicts(start=start, end=end)
     warned = Counter(view for view, verdict in verdicts if verdict["outcome"] == "warned")
     ended = store.outcomes(start=start, end=end)
-    published = store.publications(start=start - _BEFORE, end=end)
+    # The calendar has a first day.
+    before = min(_BEFORE, start - datetime.min.replace(tzinfo=UTC))
+    published = store.publications(start=start - before, end=end)
     return DayQuality(
         day=day,
         views=tuple(

@@ -27,6 +27,21 @@ def test_an_unknown_word_is_refused_with_the_known_ones(
     assert "Value error" not in refused.output
 
 
+@pytest.mark.parametrize("seconds", ["inf", "1e12", "nan", "-1"])
+@pytest.mark.parametrize(
+    "words",
+    [("query", "SELECT 1", "--seconds"), ("load", "--seconds"), ("reconcile", "--wait")],
+)
+def test_a_time_that_no_clock_can_wait_for_is_refused(
+    tmp_path: Path, words: tuple[str, ...], seconds: str
+) -> None:
+    """The thread that ends a query at its time limit died of it."""
+    refused = tidemark(tmp_path, *words, seconds)
+
+    assert refused.exit_code == 2, refused.output
+    assert "1000000000" in refused.output or "greater than or equal" in refused.output
+
+
 def test_nothing_to_clean_is_one_sentence(tmp_path: Path) -> None:
     shown = tidemark(write_project(tmp_path, {}), "maintain", "--dry-run")
 

@@ -157,3 +157,8 @@ def test_a_day_that_has_not_begun_is_refused(project) -> None:
     words = ["--project", str(project), "quality", "--day", f"{tomorrow:%Y-%m-%d}"]
     assert CliRunner().invoke(app, words).exit_code == 2
     assert "No record was rejected." in quality(project, "--day", f"{utc_now():%Y-%m-%d}")
+
+
+@pytest.mark.parametrize("day", ["0001-01-01", "0001-01-07", "1582-10-15"])
+def test_any_day_of_the_calendar_has_a_report(project, day: str) -> None:
+    assert f"gold views on {day} (UTC)" in quality(project, "--day", day)

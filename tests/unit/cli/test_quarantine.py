@@ -115,3 +115,19 @@ def test_names_of_headers_and_details_do_not_control_the_terminal() -> None:
         text = record_text(record, raw=False, whole=whole)
         assert all(one.isprintable() for one in text.splitlines())
         assert not any(one.startswith("lie") for one in text.splitlines())
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--offset", "9223372036854775808"),
+        ("--offset", "-1"),
+        ("--partition", "2147483648"),
+        ("--partition", "-1"),
+    ],
+)
+def test_what_is_no_place_in_a_topic_is_a_wrong_command_line(
+    tmp_path: Path, words: tuple[str, str]
+) -> None:
+    command = ["--project", str(tmp_path), "quarantine", "show", "clicks", *words]
+    assert CliRunner().invoke(app, command).exit_code == 2
