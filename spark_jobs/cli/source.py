@@ -231,7 +231,7 @@ def _captured(project: OpenProject, names: list[str] | None) -> list[SourceEntry
     asked = [name.removeprefix("bronze.") for name in names or known]
     for name in asked:
         if name not in known:
-            raise SourceUnknownError(name, sorted(known))
+            raise SourceUnknownError(name, sorted(known), kind="a captured table")
     return [known[name] for name in asked]
 
 

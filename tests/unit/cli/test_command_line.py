@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from spark_jobs.cli.main import app
+from spark_jobs.silver.errors import SourceUnknownError
 from tests.golden.declaration_cases import write_project
 
 
@@ -48,6 +49,15 @@ def test_nothing_to_clean_is_one_sentence(tmp_path: Path) -> None:
     assert shown.exit_code == 0, shown.output
     assert "No table has been written yet" in shown.stdout
     assert "freed" not in shown.stdout
+
+
+def test_a_source_that_captures_no_table_is_named_so(tmp_path: Path) -> None:
+    """It has records, but of a topic that no database is behind."""
+    refused = tidemark(write_project(tmp_path, {}), "source", "delete-backfill", "clicks").exception
+
+    assert isinstance(refused, SourceUnknownError)
+    assert refused.primary == "there is no source 'clicks' with a captured table"
+    assert refused.hint == "No source has a captured table."
 
 
 def test_no_skipped_change_is_one_sentence(tmp_path: Path) -> None:
