@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -52,22 +53,42 @@ def rendered(facts: PageFacts) -> str:
 def write_page(text: str, file: Path) -> None:
     """Write atomically, readable by the owner only.
 
+    What is there and is no regular file, such as a device, a pipe or a link, is written to: another
+    file in its place would take it away from every other program.
+
     Raises:
         BadParameter: there can be no such file.
         OSError: the disk is full, or the account may not write there.
     """
+    # An error's text may contain a lone surrogate, which cannot be encoded.
+    content = text.encode("utf-8", errors="replace")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
-        try:
-            # An error's text may contain a lone surrogate, which cannot be encoded.
-            with os.fdopen(handle, "w", encoding="utf-8", errors="replace") as stream:
-                stream.write(text)
-            Path(temporary).replace(file)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
+        if _is_replaceable(file):
+            _replace(file, content)
+        else:
+            flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+            with os.fdopen(os.open(file, flags, 0o600), "wb") as stream:
+                stream.write(content)
     except OSError as error:
         if foreseen(error):
             raise
         raise typer.BadParameter(f"{file}: {error.strerror}") from error
+
+
+def _is_replaceable(file: Path) -> bool:
+    try:
+        return stat.S_ISREG(file.lstat().st_mode)
+    except FileNotFoundError:
+        return True
+
+
+def _replace(file: Path, content: bytes) -> None:
+    handle, temporary = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(content)
+        Path(temporary).replace(file)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise

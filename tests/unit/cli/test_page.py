@@ -38,7 +38,7 @@ from spark_jobs.serving.page.facts import (
     Tone,
 )
 from spark_jobs.serving.page.picture import BOX_HEIGHT, BOX_WIDTH, picture
-from spark_jobs.serving.page.rendering import rendered
+from spark_jobs.serving.page.rendering import rendered, write_page
 from spark_jobs.serving.page.trends import trends
 from spark_jobs.serving.report.quality import first_change
 from spark_jobs.state.attempts import AttemptStatus, RefreshAttempt
@@ -300,6 +300,26 @@ def test_a_mistyped_directory_is_not_made(project: Path, tmp_path: Path) -> None
         done = CliRunner().invoke(app, ["--project", str(project), *words])
         assert done.exit_code == 2, done.output
     assert not (tmp_path / "nope").exists()
+
+
+def test_what_is_no_regular_file_is_not_replaced(tmp_path: Path) -> None:
+    """As root, ``--to /dev/null`` took the device away from every program of the machine."""
+    pipe, link, aim = tmp_path / "pipe", tmp_path / "link", tmp_path / "page.html"
+    os.mkfifo(pipe)
+    link.symlink_to(aim)
+    # The pipe has a reader, so that writing does not wait for one.
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        for file in (pipe, link, link, aim):
+            write_page("<p>\udcff</p>", file)
+        assert os.read(reader, 100) == b"<p>?</p>"
+    finally:
+        os.close(reader)
+    assert stat.S_ISFIFO(pipe.lstat().st_mode)
+    assert link.is_symlink()
+    assert aim.read_bytes() == b"<p>?</p>"
+    assert stat.S_IMODE(aim.stat().st_mode) == 0o600
+    assert {one.name for one in tmp_path.iterdir()} == {"pipe", "link", "page.html"}
 
 
 @pytest.mark.parametrize(
