@@ -33,7 +33,8 @@ class Watermark:
         committed: when the versions of ``vector`` were committed, where the logs say so. If a table
             was put back to an older state and written again, a version has another time.
         follows: the published table's version that the publication was made for. Commits between it
-            and the publication are foreign. None: there was no table, or an older release wrote it.
+            and the publication are foreign. None: it replaced all rows, or an older
+            release wrote it.
     """
 
     view: str

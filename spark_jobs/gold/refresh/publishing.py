@@ -145,7 +145,9 @@ def _commit(context: GoldContext, work: WorkItem, keeper: LeaseKeeper) -> None:
     seen = log.table_version(location)
     with _prepared(context, work) as (change, states):
         changed = change is None or change.any
-        watermark = _watermark(context, work, seen, changed=changed, states=states)
+        # What a rewrite finds in the table is gone, also what another writer has just committed.
+        follows = None if change is None else seen
+        watermark = _watermark(context, work, follows, changed=changed, states=states)
         txn = Txn(watermark.app_id, watermark.sequence)
         metadata = watermark.as_metadata()
         keeper.check()
@@ -192,7 +194,7 @@ def _prepared(
 def _watermark(
     context: GoldContext,
     work: WorkItem,
-    seen: TableVersion | None,
+    follows: TableVersion | None,
     *,
     changed: bool,
     states: Mapping[str, TableVersion],
@@ -214,7 +216,7 @@ def _watermark(
         parts=entry.parts if entry.fingerprint == work.fingerprint else None,
         announced=context.announces,
         committed=times_of(context, work),
-        follows=None if seen is None else seen.version,
+        follows=None if follows is None else follows.version,
     )
 
 

@@ -10,9 +10,10 @@ from functools import partial
 from pathlib import Path
 from threading import Thread
 from types import ModuleType
+from typing import Any
 
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 from pyspark.errors import PySparkException
 from rich.progress import Progress
 
@@ -53,6 +54,7 @@ from spark_jobs.state.types import utc_now
 from spark_jobs.storage import arrow_tables, log, writer
 from spark_jobs.storage.errors import LogUnreadableError
 from spark_jobs.storage.history import remove_table
+from spark_jobs.storage.rows import Rows
 from tests.unit.gold.test_refreshes_here import PLAIN, Project, table
 
 OTHER = "SELECT a.k, a.x * 2 AS x FROM bronze.a AS a"
@@ -124,6 +126,25 @@ def test_an_error_of_spark_s_writer_has_a_condition(
             project.refresh()
     project.refresh()
     assert project.rows() == [(1, 10), (2, 20)]
+
+
+def test_rows_that_a_rewrite_replaced_are_corrected_already(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another writer appends them after the rewrite has looked at the table's version."""
+    replace_rows, location = writer.replace, project.published
+
+    def overtaken(rows: Rows, at: str, **options: Any) -> None:
+        if at == location:
+            write_deltalake(location, table(k=[9], x=[9]), mode="append")
+        replace_rows(rows, at, **options)
+
+    with monkeypatch.context() as crowded:
+        crowded.setattr(writer, "replace", overtaken)
+        project.define("SELECT a.k, a.x, a.x + 1 AS y FROM bronze.a AS a")
+        project.refresh()
+    assert project.rows() == [(1, 10, 11), (2, 20, 21)]
+    assert project.refresh().plan.reason.code is ReasonCode.NO_UPSTREAM_CHANGE
 
 
 def test_a_recomputation_that_a_refresh_overtakes_before_its_audit_is_built_again(
