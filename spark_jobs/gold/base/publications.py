@@ -76,6 +76,12 @@ def intruder(location: str, publication: Publication) -> Intruder | None:
     return None
 
 
+def newest_intruder(location: str) -> Intruder | None:
+    """The same, of the newest publication."""
+    latest = latest_publication(location)
+    return None if latest is None else intruder(location, latest)
+
+
 def rewritten(publication: Publication, table: TableName, location: str) -> bool:
     """Whether an input's published version is another commit now.
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from spark_jobs.definitions.vocabulary import Consistency, RefreshPolicy
 from spark_jobs.errors import LakehouseError
 from spark_jobs.gold.base.errors import BaseMovedError
+from spark_jobs.gold.base.publications import newest_intruder
 from spark_jobs.gold.compute.pinned import first_lines
 from spark_jobs.gold.continuous.turns import Turn, Turns
 from spark_jobs.gold.continuous.view import FollowedView, Versions
@@ -297,6 +298,9 @@ class ContinuousGold:
             found = self._newest(refresher, view.table)
             own = None if found is None else TableVersion(found.table_id, outcome.version)
         view.refreshed(outcome, own, now=started)
+        if newest_intruder(refresher.context.published_at(name)) is not None:
+            # Another writer's rows came below this publication: correct them in the next pass.
+            view.seen = None
         if own is not None:
             pins[view.table] = own
             at, seconds = f"{view.table}@{own.version}", outcome.seconds

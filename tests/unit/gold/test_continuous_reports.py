@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
+from deltalake import write_deltalake
 
 from spark_jobs.gold.base.errors import BaseMovedError
 from spark_jobs.gold.continuous.loop import ContinuousGold
@@ -18,7 +19,12 @@ from spark_jobs.settings import load_settings
 from spark_jobs.state.progress import StreamState
 from spark_jobs.state.store import ControlStore
 from spark_jobs.state.types import utc_now
+from spark_jobs.storage import log, writer
 from tests.unit.gold.test_followed import plan, versions, view
+from tests.unit.gold.test_refreshes_here import PLAIN, Project, table
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 def test_views_of_an_earlier_run_are_starting_while_streams_start(tmp_path: Path) -> None:
@@ -73,3 +79,31 @@ def test_a_view_that_another_refresh_overtakes_has_not_failed(tmp_path: Path) ->
         # Again and again: somebody should know.
         with pytest.raises(BaseMovedError):
             refresh()
+
+
+def test_foreign_rows_below_a_publication_are_corrected_in_the_next_pass(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark's append passes what another writer appended while it was prepared."""
+    project, change = Project(tmp_path, PLAIN, a=table(k=[1], x=[10])), writer.change
+    file = tmp_path / "sql" / "gold" / "v.sql"
+    file.write_text(file.read_text().replace("refresh: bulk", "refresh: continuous"))
+
+    def overtaken(rows: Any, location: str, *, seen: object, **options: Any) -> None:
+        assert seen
+        write_deltalake(location, table(k=[9], x=[9]), mode="append")
+        change(rows, location, seen=log.table_version(location), **options)
+
+    with project.opened() as refresher:
+        manifest, session = refresher.context.manifest, cast("SparkSession", object())
+        gold = ContinuousGold(refresher.context.settings, refresher.context.store, lambda: manifest)
+        gold._refresher(manifest, session).context.in_process = True
+        assert gold.follow_once(session)
+        project.append("a", k=[2], x=[20])
+        with monkeypatch.context() as crowded:
+            crowded.setattr(writer, "change", overtaken)
+            assert gold.follow_once(session)
+        assert project.rows() == [(1, 10), (2, 20), (9, 9)]
+        assert gold.follow_once(session)
+        assert project.rows() == [(1, 10), (2, 20)]
+        assert gold.follow_once(session) == 0
