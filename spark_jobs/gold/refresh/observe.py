@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
@@ -23,6 +23,7 @@ from spark_jobs.gold.refresh.transactional import (
     transactional_pins,
     transactional_versions,
 )
+from spark_jobs.graph.columns_read import read_of_tables
 from spark_jobs.graph.maintenance.reasons import NotIncrementalError
 from spark_jobs.names import Layer, TableName, TableVersion
 from spark_jobs.planning.changes import InputObservation, Movement
@@ -84,7 +85,7 @@ def observe(context: GoldContext, view: str, *, pin: Pin) -> ViewObservation:
     usable = {table: pin(table, found) for table, found in current.items() if found is not None}
     whole, waits = transactional_versions(context, view, usable)
     usable |= whole
-    changed = published is not None and published.fingerprint != context.entry(view).fingerprint
+    same = published is not None and published.fingerprint == context.entry(view).fingerprint
     return ViewObservation(
         published=published,
         intruder=None if publication is None else intruder(location, publication),
@@ -94,8 +95,10 @@ def observe(context: GoldContext, view: str, *, pin: Pin) -> ViewObservation:
             for table in tables
         ),
         past=past_refreshes(context, view),
-        parked=parked(context, view) or waits,
-        readable=changed and inputs_readable(context, published),
+        parked=parked(context, view)
+        or waits
+        or (None if same else _columns_to_come(context, view, usable, current)),
+        readable=published is not None and not same and inputs_readable(context, published),
     )
 
 
@@ -114,6 +117,34 @@ def parked(context: GoldContext, view: str) -> Reason | None:
         then = "the next run picks up the changes" if scheduled else "refresh it after that"
         text = f"{lease.owner} is about to publish the view; {then}"
         return Reason(ReasonCode.REPLAY_PUBLISHES, text)
+    return None
+
+
+def _columns_to_come(
+    context: GoldContext,
+    view: str,
+    used: Mapping[TableName, TableVersion],
+    current: Mapping[TableName, TableVersion | None],
+) -> Reason | None:
+    """Why a new definition must wait: a version to use lacks a column that a later one has.
+
+    A tick pins its versions before the definition is applied, and a commit that all tables of a
+    database show may be older than the column.
+    """
+
+    def names(table: TableName, at: TableVersion) -> set[str]:
+        return {one.name.lower() for one in log.schema(context.locations.of(table), at.version)}
+
+    for table, version in used.items():
+        later = current.get(table)
+        if later is None or later.table_id != version.table_id or later.version <= version.version:
+            continue
+        came = names(table, later) - names(table, version)
+        read = read_of_tables(context.entry(view).query).get(str(table)) if came else None
+        if missing := sorted(came & (read or frozenset())):
+            what = f"column{'s' if len(missing) > 1 else ''} {', '.join(missing)}"
+            text = f"{table}@{version.version} does not have the {what} yet, a later version has"
+            return Reason(ReasonCode.INPUT_MISSING, text)
     return None
 
 

@@ -128,6 +128,21 @@ def test_an_error_of_spark_s_writer_has_a_condition(
     assert project.rows() == [(1, 10), (2, 20)]
 
 
+def test_a_column_that_came_after_the_tick_is_read_in_the_next(project: Project) -> None:
+    """The tick has pinned the input's version without it; the published content stays."""
+    with project.opened() as refresher:
+        refresher.run("v", tick="early")
+    rows = table(k=[3], x=[30], y=[31])
+    write_deltalake(project.data / "a", rows, mode="append", schema_mode="merge")
+    project.define("SELECT a.k, a.x, a.y FROM bronze.a AS a")
+    with project.opened() as refresher:
+        waits = refresher.run("v", tick="early").plan
+        assert (waits.word, waits.reason.code) == ("skip", ReasonCode.INPUT_MISSING)
+        assert waits.reason.text == "bronze.a@1 does not have the column y yet, a later version has"
+        assert refresher.run("v", tick="late").status is AttemptStatus.PUBLISHED
+    assert project.rows() == [(1, 10, None), (2, 20, None), (3, 30, 31)]
+
+
 def test_rows_that_a_rewrite_replaced_are_corrected_already(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
