@@ -17,7 +17,7 @@ import typer
 from rich.table import Table
 
 from spark_jobs.names import Layer
-from spark_jobs.serving.cleanup.clustering import cluster_tables
+from spark_jobs.serving.cleanup.clustering import cluster_tables, correct_tables
 from spark_jobs.serving.cleanup.expiry import expire_tables, expired_words
 from spark_jobs.serving.cleanup.logs import PastLog, past_log
 from spark_jobs.serving.cleanup.needs import Need, kept_since, needs_of
@@ -76,6 +76,7 @@ class Maintenance:
     trimmed: Trimmed | None = None
     copies: list[str] = field(default_factory=list)
     clustered: list[str] = field(default_factory=list)
+    corrected: list[str] = field(default_factory=list)
     airflow: airflow_history.Cleaned | None = None
 
 
@@ -111,6 +112,9 @@ def maintain(
             console.print(expired_words(one, dry_run=dry_run), soft_wrap=True)
     if done.copies:
         console.print(f"Expired in environments: {', '.join(done.copies)}.", soft_wrap=True)
+    if done.corrected:
+        names = ", ".join(done.corrected)
+        console.print(f"Rewritten, as filters could miss NaN: {names}.", soft_wrap=True)
     if done.clustered:
         console.print(f"Files clustered: {', '.join(done.clustered)}.", soft_wrap=True)
     if done.trimmed is not None:
@@ -160,6 +164,7 @@ def run_maintenance(
     if not logs:
         done.expired = list(expire_tables(project, names or places, dry_run=dry_run, now=now))
         if not dry_run:
+            done.corrected = list(correct_tables(project, names or places.keys()))
             done.clustered = list(cluster_tables(project, names or places.keys()))
     for name in names or sorted(places):
         for table, location in places[name]:

@@ -88,6 +88,17 @@ def overwrite(
         writer.option("overwriteSchema", "true").save(location)
 
 
+def rewrite(spark: SparkSession, location: str) -> None:
+    """Write all files of a table again, in one commit that changes no data.
+
+    Raises:
+        TableMovedError: another writer committed at the same time.
+    """
+    writer = read(spark, location).write.format("delta").mode("overwrite")
+    with _unmoved(location):
+        writer.option("dataChange", "false").save(location)
+
+
 def changes(spark: SparkSession, location: str, *, after: int, upto: int) -> DataFrame:
     """The inserted and deleted rows of the versions in (after, upto].
 

@@ -209,6 +209,11 @@ def add_columns(spark: SparkSession, location: str, columns: Sequence[ColumnSpec
     tables.add_columns(spark, location, columns)
 
 
+def rewrite(spark: SparkSession, location: str) -> None:
+    """Write all files of a table again with Spark; readers see no change."""
+    tables.rewrite(spark, location)
+
+
 def _open_to_append(rows: Rows, location: str) -> DeltaTable | None:
     """The table at its newest version if this process may append the rows; else None."""
     if not rows.local:

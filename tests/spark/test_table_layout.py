@@ -104,6 +104,36 @@ def test_maintenance_clusters_files_once(gold: GoldProject, monkeypatch: Any) ->
     assert layout(gold.spark, location).cluster_by == ("amount",)
 
 
+def test_maintenance_rewrites_files_without_nan_in_their_bounds_once(
+    gold: GoldProject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Files that delta-rs compacted in earlier releases: for Spark NaN is the largest number."""
+    sql = "SELECT o.order_id, DOUBLE('NaN') AS ratio FROM silver.orders AS o WHERE o.order_id = {}"
+    gold.view("ratios", f"{sql.format(1)} UNION ALL {sql.format(9)}".replace("'NaN'", "'1'", 1))
+    location = gold.location("gold.ratios")
+    gold.refresh("ratios", "first build")
+    gold.append("silver.orders", MORE)
+    gold.refresh("ratios", "a change")
+    monkeypatch.setattr(clustering, "_session", lambda *_: gold.spark)
+    opened: Any = SimpleNamespace(settings=gold.settings, manifest=gold.manifest, store=gold.store)
+
+    def corrected() -> list[str]:
+        return list(clustering.correct_tables(opened, {"gold.ratios", "gold.totals"}))
+
+    def large() -> int:
+        frame = gold.spark.read.format("delta").load(location)
+        return frame.where("ratio > 5").count()
+
+    assert (corrected(), large()) == ([], 1)
+    DeltaTable(location).optimize.z_order(["order_id"])
+    assert (log.size(location).files, large()) == (1, 0)
+    assert corrected() == ["gold.ratios"]
+    assert (corrected(), large()) == ([], 1)
+    # Nobody who reads the view sees a change.
+    assert gold.refresh("ratios", "after").plan.word == "skip"
+    gold.assert_right("ratios")
+
+
 @pytest.mark.parametrize(
     ("source", "entry", "partitions", "clustered"),
     [

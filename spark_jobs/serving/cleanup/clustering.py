@@ -1,9 +1,13 @@
-"""Arranges the files of clustered tables, as part of ``tidemark maintain``."""
+"""Writes files of tables again, as part of ``tidemark maintain``.
+
+The files of clustered tables are arranged, and files with wrong bounds are replaced. Each table is
+locked like by its writer. Spark starts for the first table that needs it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from contextlib import AbstractContextManager, ExitStack
+from collections.abc import Callable, Collection, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -18,8 +22,6 @@ if TYPE_CHECKING:
 def cluster_tables(project: OpenProject, names: Collection[str]) -> Iterator[str]:
     """Cluster the files of tables with ``cluster_by``; other tables lose old clustering columns.
 
-    Each table is locked like by its writer. Spark starts for the first table that needs it.
-
     Args:
         project: the open project.
         names: names of the tables in SQL.
@@ -31,22 +33,59 @@ def cluster_tables(project: OpenProject, names: Collection[str]) -> Iterator[str
     from spark_jobs.storage.layout import Layout, cluster_files, clusterable, set_clustering
 
     lake = Lake(project.settings.lake)
-    with ExitStack() as opened:
-
-        @cache
-        def spark() -> SparkSession:
-            return _session(project, opened)
-
-        entries: list[SilverEntry | GoldEntry] = [*project.manifest.silver.values()]
-        for entry in (*entries, *project.manifest.gold.values()):
-            table, location = str(entry.table_name), lake.location(entry.table_name)
-            layout = Layout.of(entry)
-            if table not in names or not (layout.cluster_by or clusterable(location)):
+    with _spark(project) as spark:
+        for entry in _entries(project, names):
+            location, layout = lake.location(entry.table_name), Layout.of(entry)
+            if not (layout.cluster_by or clusterable(location)):
                 continue
             with _sole_writer(project, entry):
                 set_clustering(location, layout, spark)
                 if layout.cluster_by and cluster_files(location, spark):
-                    yield table
+                    yield str(entry.table_name)
+
+
+def correct_tables(project: OpenProject, names: Collection[str]) -> Iterator[str]:
+    """Rewrite tables with files of earlier releases whose bounds lack NaN, once.
+
+    Args:
+        project: the open project.
+        names: names of the tables in SQL.
+
+    Yields:
+        the tables that were rewritten; a helper table counts as its table.
+    """
+    from spark_jobs.graph.manifest import SilverEntry
+    from spark_jobs.silver.store.tables import SilverTables
+    from spark_jobs.storage import writer
+    from spark_jobs.storage.float_bounds import lack_nan
+    from spark_jobs.storage.lake import Lake
+
+    lake = Lake(project.settings.lake)
+    with _spark(project) as spark:
+        for entry in _entries(project, names):
+            silver = isinstance(entry, SilverEntry)
+            places = SilverTables.of(lake, entry).places if silver else ()
+            wrong = [one for one in places or (lake.location(entry.table_name),) if lack_nan(one)]
+            if not wrong:
+                continue
+            with _sole_writer(project, entry):
+                for location in wrong:
+                    writer.rewrite(spark(), location)
+            yield str(entry.table_name)
+
+
+def _entries(project: OpenProject, names: Collection[str]) -> Iterator[SilverEntry | GoldEntry]:
+    manifest = project.manifest
+    for entry in (*manifest.silver.values(), *manifest.gold.values()):
+        if str(entry.table_name) in names:
+            yield entry
+
+
+@contextmanager
+def _spark(project: OpenProject) -> Iterator[Callable[[], SparkSession]]:
+    """A session that starts when it is first asked for."""
+    with ExitStack() as opened:
+        yield cache(lambda: _session(project, opened))
 
 
 def _session(project: OpenProject, opened: ExitStack) -> SparkSession:

@@ -15,6 +15,7 @@ from spark_jobs.sections import MaintenanceSettings
 from spark_jobs.storage import arrow_tables
 from spark_jobs.storage.compaction import join_partition, join_small_files
 from spark_jobs.storage.delta import Txn
+from spark_jobs.storage.float_bounds import lack_nan
 from spark_jobs.storage.rows import Merge
 
 NAN = float("nan")
@@ -110,3 +111,26 @@ def test_compacted_rows(tmp_path: Path, partition: tuple[str, str] | None) -> No
 
 def no_spark() -> NoReturn:
     raise AssertionError("delta-rs compacts the table")
+
+
+@pytest.mark.parametrize(
+    ("columns", "wrong"),
+    [(["id", "real"], True), (["parts"], True), (["id"], False), (["reals"], False)],
+)
+def test_files_with_such_statistics_are_found(
+    tmp_path: Path, columns: list[str], *, wrong: bool
+) -> None:
+    """Earlier releases let delta-rs compact files with them."""
+    found = str(tmp_path / "parts")
+    assert not lack_nan(found)
+    for real in (1.0, NAN):
+        write_deltalake(found, rows(1, 2, real=real).select(columns), mode="append")
+    DeltaTable(found).optimize.compact()
+    assert lack_nan(found) is wrong
+
+
+def test_files_without_them_are_left_alone(location: str) -> None:
+    arrow_tables.append(DeltaTable(location), rows(3))
+    few = MaintenanceSettings(small_files=2)
+    assert join_small_files(location, few, spark=no_spark) == 1
+    assert not lack_nan(location)
