@@ -66,11 +66,11 @@ def push(node: Node, condition: exp.Expr) -> Node:
             return Join(tuple(narrowed), (*node.conditions, condition))
         case LeftJoin() if reads and reads <= set(node.left.columns):
             return LeftJoin(push(node.left, condition), node.right, node.condition, node.side)
-        case Filter(child=Join() | LeftJoin() as child):
+        case Filter(child=child):
             below = push(child, condition)
-            if not isinstance(below, Filter):
-                return Filter(below, node.condition)
-            return Filter(node, condition)
+            if isinstance(below, Filter) and below.child is child:
+                return Filter(node, condition)
+            return Filter(below, node.condition)
         case _:
             return Filter(node, condition)
 

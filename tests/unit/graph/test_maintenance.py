@@ -693,6 +693,14 @@ def test_a_condition_on_the_left_side_of_an_outer_join_is_tested_before_it() -> 
     ]
 
 
+def test_a_condition_on_the_left_side_passes_those_on_the_right_side() -> None:
+    query = (
+        "SELECT a.k, b.x FROM silver.a AS a LEFT JOIN silver.b AS b ON a.k = b.k "
+        "WHERE b.x > 1 AND b.y > 2 AND a.k > 5"
+    )
+    assert filters(query) == [("y > 2", Filter), ("x > 1", LeftJoin), ("k > 5", Scan)]
+
+
 def test_a_condition_on_no_table_is_one_of_the_join() -> None:
     query = "SELECT a.k FROM silver.a AS a CROSS JOIN silver.b AS b WHERE 1 > 2 AND a.k = b.k"
     [join] = [one for one in operators(query) if isinstance(one, Join)]
