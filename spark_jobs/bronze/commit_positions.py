@@ -16,6 +16,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, TopicPar
 
 from spark_jobs.access.kafka import KafkaAccess
 from spark_jobs.bronze.errors import failure
+from spark_jobs.state.frontiers import AfterSnapshot
 
 ANSWER_SECONDS = 10.0
 POLLED = 500
@@ -104,5 +105,5 @@ def _position(server: Any, offset: dict[str, Any]) -> tuple[str, int] | None:
     position = offset.get("lsn_commit")
     if position is None and "lsn_proc" not in offset and isinstance(offset.get("lsn"), int):
         # No commit since the snapshot, whose rows have this very position.
-        position = offset["lsn"] + 1
+        position = AfterSnapshot(offset["lsn"] + 1)
     return (server, position) if isinstance(position, int) else None

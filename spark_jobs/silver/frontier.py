@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -20,10 +20,11 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from spark_jobs.names import TableVersion
-from spark_jobs.silver.parse.sequence import POSITION_DIGITS, parts
+from spark_jobs.silver.parse.sequence import COMMIT_LENGTH, POSITION_DIGITS, parts
 from spark_jobs.silver.parse.shapes import COMMIT
 from spark_jobs.silver.parse.typed import EARLY, SEQUENCE
 from spark_jobs.silver.store.tables import SilverTables
+from spark_jobs.state.frontiers import AfterSnapshot
 from spark_jobs.storage.log import highest, size
 from spark_jobs.storage.reader import read_columns
 
@@ -65,6 +66,8 @@ class TableFrontier:
         targets: where to cut, by position; none: no cut is needed.
         reached: newest position of a change in the table; None while unknown.
         cuts: cuts of the table, newest last.
+        early: whether it may show changes of the first transaction after a snapshot that sort at
+            the snapshot, so that it shows no position right after one.
         batch: lock, held while a batch is applied.
         still: lock, held briefly while a batch announces its positions or targets are set. So no
             batch passes a target that was set meanwhile.
@@ -73,6 +76,7 @@ class TableFrontier:
     targets: tuple[Target, ...] = ()
     reached: int | None = None
     cuts: deque[Cut] = field(default_factory=lambda: deque(maxlen=CUTS_KEPT))
+    early: bool = False
     batch: threading.Lock = field(default_factory=threading.Lock)
     still: threading.Lock = field(default_factory=threading.Lock)
 
@@ -81,6 +85,9 @@ class TableFrontier:
         self.targets = targets
         if not targets:
             self.reached = None
+        elif not isinstance(targets[-1].position, AfterSnapshot):
+            # The first transaction has ended by this target.
+            self.early = False
 
     def advance(self, highest: int, known: Callable[[], int]) -> list[Target]:
         """Announce the positions of a batch, before it writes anything.
@@ -109,7 +116,8 @@ class TableFrontier:
 
     def passed(self, position: int) -> bool:
         """Whether the table has changes after a position."""
-        return self.reached is None or self.reached >= position
+        before = self.early and isinstance(position, AfterSnapshot)
+        return before or self.reached is None or self.reached >= position
 
 
 @dataclass(frozen=True)
@@ -130,6 +138,30 @@ def position() -> Column:
     """
     transaction, *_ = parts(sf.col(COMMIT))
     return transaction.try_cast("bigint")
+
+
+def behind_targets(rows: DataFrame, targets: Sequence[Target]) -> DataFrame:
+    """A batch whose early changes are committed after the snapshots that views are to show.
+
+    Those that sort behind a snapshot already stay there: see ``apply.early_changes``. In a
+    partition without rows of the snapshot the others sort at it, which has no other effect.
+
+    Args:
+        rows: the batch, as ``silver_rows`` returns it.
+        targets: positions at which it may be cut.
+    """
+    for one in targets:
+        if isinstance(one.position, AfterSnapshot):
+            late = sf.col(EARLY) & (position() < one.position)
+            moved = sf.when(late, _at(sf.col(COMMIT), one.position))
+            rows = rows.withColumn(COMMIT, sf.coalesce(moved, COMMIT))
+    return rows
+
+
+def _at(sequence: Column, place: int) -> Column:
+    declared = sf.left(sequence, sf.length(sequence) - COMMIT_LENGTH)
+    rest = sf.right(sequence, sf.lit(COMMIT_LENGTH - POSITION_DIGITS))
+    return sf.concat(declared, sf.lit(f"{place:0{POSITION_DIGITS}}"), rest)
 
 
 class Positions(NamedTuple):

@@ -16,6 +16,10 @@ from spark_jobs.state.upsert import insert_or_replace
 FRONTIERS_KEPT = 50
 
 
+class AfterSnapshot(int):
+    """The commit position right after a snapshot, before any commit: views show its rows only."""
+
+
 @dataclass(frozen=True)
 class TableAtFrontier:
     """A table version with all changes up to a commit, and none after it.
@@ -50,7 +54,7 @@ def note_frontiers(
     for note in notes:
         row = {
             "database": note.database,
-            "position": note.position,
+            "position": int(note.position),
             "table_name": str(note.table),
             "table_id": note.version.table_id,
             "version": note.version.version,
@@ -66,7 +70,7 @@ def note_frontiers(
         if last is None:
             continue
         of_tables = select(func.max(FRONTIERS.c.position)).where(ours).group_by("table_name")
-        kept = {*keep, *connection.scalars(of_tables)}
+        kept = {*map(int, keep), *connection.scalars(of_tables)}
         old = ours & (FRONTIERS.c.position < last) & FRONTIERS.c.position.not_in(kept)
         connection.execute(delete(FRONTIERS).where(old))
 

@@ -33,6 +33,7 @@ from spark_jobs.silver.frontier import (
     Cut,
     Positions,
     TableFrontier,
+    behind_targets,
     position,
     positions_of,
     reached_by,
@@ -40,6 +41,7 @@ from spark_jobs.silver.frontier import (
 from spark_jobs.silver.parse.documents import PROBLEM, RAW_COLUMNS
 from spark_jobs.silver.parse.row_steps import RowSteps, row_steps
 from spark_jobs.silver.parse.rows import COORDINATES
+from spark_jobs.silver.parse.typed import EARLY
 from spark_jobs.silver.parse.unavailable import Carried
 from spark_jobs.silver.store.releases import PLACE, releases, unsettled
 from spark_jobs.silver.store.tables import QUARANTINE_COLUMNS, SilverTables
@@ -164,6 +166,8 @@ class BatchApplier:
 
     def _checked(self, rows: DataFrame) -> Outcome:
         outcome = self.writer.outcome(rows)
+        if self.frontier is not None and any(EARLY in one and one[EARLY] for one in outcome.groups):
+            self.frontier.early = True
         if self.watch is not None:
             self.watch.look(outcome)
         if self.listener is not None:
@@ -190,10 +194,12 @@ class BatchApplier:
         if self.frontier is None or not self.frontier.targets:
             return rows, None
         found = positions_of(rows)
-        if found is not None and found.early and not isinstance(self.writer, EventRows):
+        if found is None or not found.early:
+            return rows, found
+        if not isinstance(self.writer, EventRows):
             rows = self.writer.behind_snapshots(rows)
-            found = positions_of(rows)
-        return rows, found
+        rows = behind_targets(rows, self.frontier.targets)
+        return rows, positions_of(rows)
 
     def _cut_at(self, found: Positions, batch_id: int) -> int | None:
         """The commit position at which to cut a batch; None: apply it whole."""

@@ -38,7 +38,7 @@ _SINCE, _SEEN = "__since", "__seen"
 def behind_snapshots(rows: DataFrame, held: Iterable[DataFrame] = ()) -> DataFrame:
     """The rows, in which early changes sort after the snapshots that did not see them.
 
-    None is ``EARLY`` any more: each has its place.
+    Those that no snapshot of their partition tells of stay ``EARLY``.
 
     Args:
         rows: records with ``SEQUENCE``, ``EARLY``, coordinates and possibly ``COMMIT``.
@@ -74,7 +74,8 @@ def behind_snapshots(rows: DataFrame, held: Iterable[DataFrame] = ()) -> DataFra
         name: sf.when(sf.col(_SEEN).isNull(), sf.col(name)).otherwise(value)
         for name, value in changed.items()
     }
-    return joined.withColumns({**placed, EARLY: sf.lit(False)}).select(*rows.columns)  # noqa: FBT003
+    early_still = sf.col(EARLY) & sf.col(_SEEN).isNull()
+    return joined.withColumns({**placed, EARLY: early_still}).select(*rows.columns)
 
 
 def _moved(sequence: Column) -> Column:

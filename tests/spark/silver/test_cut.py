@@ -17,6 +17,7 @@ from spark_jobs.silver.apply.batch import BatchApplier
 from spark_jobs.silver.apply.outcome import HeldTables
 from spark_jobs.silver.frontier import TableFrontier, Target, reached_by
 from spark_jobs.state.batches import SilverBatch
+from spark_jobs.state.frontiers import AfterSnapshot
 from spark_jobs.storage.lake import Lake
 from spark_jobs.storage.reader import read
 from tests.spark.silver.world import CHANGES, HISTORY, ORDERS, Record, applier, bronze, change
@@ -139,6 +140,36 @@ def test_the_first_transaction_after_a_snapshot_is_in_one_part(
         cut.apply(bronze(spark, later, first=4), 1)
         assert shown(200) == {(1, True), (2, True), (3, True), (4, False)}
     assert shown(101) == {(key, False) for key in (1, 2, 3, 4)}
+
+
+@pytest.mark.parametrize(
+    "entry", [ORDERS, pytest.param(HISTORY, marks=pytest.mark.long)], ids=["current", "history"]
+)
+@pytest.mark.parametrize("aimed", [True, False], ids=["cut", "before the target"])
+def test_the_first_transaction_is_not_shown_where_the_snapshot_has_no_row(
+    spark: SparkSession, tmp_path: Path, entry: SilverEntry, *, aimed: bool
+) -> None:
+    """Its changes sort by their own positions there, which are lower than the snapshot's."""
+    cut, frontier, _ = started(spark, tmp_path, entry)
+    target = Target(AfterSnapshot(101), 1)
+    if aimed:
+        frontier.aim((target,))
+    opened = [change("c", key, at, first=True) for key, at in ((1, 90), (2, 140))]
+    cut.apply(bronze(spark, opened[:1]), 0)
+    if aimed:
+        [made] = frontier.cuts
+        assert made.position == 101
+        assert content(spark, cut, made.version.version) == []
+    assert {row["order_id"] for row in read(spark, cut.tables.table).collect()} == {1}
+    # By the position of its row alone, what the table shows would be taken for the snapshot.
+    frontier.aim((target,))
+    assert reached_by(cut.tables) == 90
+    frontier.reached = frontier.reached or 90
+    assert frontier.passed(AfterSnapshot(101))
+    cut.apply(bronze(spark, opened[1:], first=1), 1)
+    assert reached_by(cut.tables) == 140
+    frontier.aim((Target(200, 1),))
+    assert not frontier.passed(200)
 
 
 @pytest.mark.parametrize("entry", [ORDERS, HISTORY], ids=["current", "history"])

@@ -11,9 +11,11 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
+from spark_jobs.bronze.commit_positions import stored_position
 from spark_jobs.names import TableName, TableVersion
 from spark_jobs.silver.frontier import Cut, TableFrontier, Target
 from spark_jobs.silver.store.tables import SilverTables
+from spark_jobs.state.frontiers import AfterSnapshot
 from spark_jobs.storage.lake import Lake
 from spark_jobs.streaming.cut_table import CutTable, Places
 from spark_jobs.streaming.transactions import PATIENCE_SECONDS, WAIT_SECONDS, Database
@@ -427,6 +429,27 @@ def test_a_table_with_changes_from_after_a_commit_does_not_show_it(real: Real) -
     # A batch that goes beyond the position is being cut at it.
     with real.table.frontier.batch:
         assert not real.table.missed(50)
+
+
+def test_a_table_that_may_show_the_first_transaction_shows_no_snapshot(real: Real) -> None:
+    """Without a row of the snapshot in its partition, such a change sorts before its end."""
+    real.land(0, 1)
+    real.apply(0, version=2, rows=ROWS)
+    real.table.frontier.early = True
+    real.table.aim((Target(AfterSnapshot(60), 1),))
+    assert real.table.version_at(AfterSnapshot(60), {0: 1}) is None
+    assert real.table.missed(AfterSnapshot(60))
+    # A later position is that of a commit, which comes after the first transaction.
+    real.table.aim((Target(70, 2),))
+    assert real.table.version_at(70, {0: 1})
+
+
+def test_tables_are_told_that_a_position_is_that_of_a_snapshot(world: World) -> None:
+    stored = stored_position(b'["shop",{"server":"shop"}]', b'{"lsn": 9}')
+    assert stored is not None
+    world.look(stored[1])
+    assert [one.targets[0].position for one in world.tables] == [10, 10]
+    assert all(isinstance(one.targets[0].position, AfterSnapshot) for one in world.tables)
 
 
 def test_a_table_is_left_alone_while_a_batch_is_applied(real: Real) -> None:
