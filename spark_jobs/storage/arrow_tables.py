@@ -153,7 +153,7 @@ def change(
     txn: Txn,
     metadata: Mapping[str, Any],
 ) -> None:
-    """Delete and insert rows in one commit on top of the table's version.
+    """Delete and insert rows in one commit, unless the transaction was committed before.
 
     Args:
         table: as ``open_for_change`` returned it.
@@ -166,6 +166,8 @@ def change(
     Raises:
         TableMovedError: another writer committed first; nothing was written.
     """
+    if _committed(table, txn):
+        return
     commit = _commit(metadata, txn)
     columns = pa.schema(table.schema().to_arrow())
     inserted = _in_columns(inserted, columns)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from spark_jobs.gold.base.commit_times import times_of
@@ -132,12 +132,21 @@ def _lost(context: GoldContext, table: TableName, published: TableVersion) -> bo
 
 
 def _commit_again(context: GoldContext, work: WorkItem, keeper: LeaseKeeper) -> None:
-    """Commit, and retry if another commit, such as a compaction, came in between."""
-    for _ in range(_TRIES - 1):
-        with suppress(TableMovedError):
+    """Commit, and retry if another commit, such as a compaction, came in between.
+
+    In an object store a retry of the attempt may run beside its first try, and commit the same.
+    """
+    location = context.published_at(work.view)
+    for left in reversed(range(_TRIES)):
+        try:
             _commit(context, work, keeper)
+        except (BaseMovedError, TableMovedError) as moved:
+            if publication_of(location, work.attempt_id) is not None:
+                return
+            if not left or isinstance(moved, BaseMovedError):
+                raise
+        else:
             return
-    _commit(context, work, keeper)
 
 
 def _commit(context: GoldContext, work: WorkItem, keeper: LeaseKeeper) -> None:

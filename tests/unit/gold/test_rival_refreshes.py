@@ -128,6 +128,39 @@ def test_an_error_of_spark_s_writer_has_a_condition(
     assert project.rows() == [(1, 10), (2, 20)]
 
 
+@pytest.mark.parametrize("force", [False, True], ids=["change", "rewrite"])
+@pytest.mark.parametrize("when", ["before", "meanwhile"])
+def test_two_tries_of_an_attempt_publish_it_once(
+    project: Project, monkeypatch: pytest.MonkeyPatch, when: str, *, force: bool
+) -> None:
+    """In an object store a lock does not keep a retry from its first try, which still runs."""
+    change, commit = writer.change, publishing._commit
+
+    def slower(rows: Any, location: str, **options: Any) -> None:
+        change(rows, location, **options)
+        change(rows, location, **options)
+
+    def later(*arguments: Any) -> None:
+        commit(*arguments)
+        commit(*arguments)
+
+    with project.opened() as refresher:
+        attempt = refresher.plan("v", tick="t", force=force).attempt_id
+        refresher.stage(attempt)
+        refresher.audit(attempt)
+        with monkeypatch.context() as twice:
+            if when == "before":
+                twice.setattr(publishing, "_commit", later)
+            else:
+                twice.setattr(writer, "change", slower)
+            published = refresher.publish(attempt)
+        assert (published.version, published.changed) == (1, True)
+        assert refresher.context.store.attempt(attempt).status is AttemptStatus.PUBLISHED
+        assert refresher.explain("v").reason.code is ReasonCode.NO_UPSTREAM_CHANGE
+    assert DeltaTable(project.published).version() == 1
+    assert project.rows() == [(1, 10), (2, 20)]
+
+
 def test_a_column_that_came_after_the_tick_is_read_in_the_next(project: Project) -> None:
     """The tick has pinned the input's version without it; the published content stays."""
     with project.opened() as refresher:
