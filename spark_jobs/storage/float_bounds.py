@@ -50,5 +50,9 @@ def _floats(fields: pa.Schema | pa.StructType, above: str = "") -> Iterator[str]
 
 
 def _writer(files: PyFileSystem, path: str) -> str:
-    with files.open_input_file(path) as file:
-        return ParquetFile(file).metadata.created_by or ""
+    """Who wrote a file; empty if that is unknown, as the file is damaged or missing."""
+    try:
+        with files.open_input_file(path) as file:
+            return ParquetFile(file).metadata.created_by or ""
+    except (OSError, pa.ArrowException):
+        return ""

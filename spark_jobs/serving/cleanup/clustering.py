@@ -6,6 +6,7 @@ locked like by its writer. Spark starts for the first table that needs it.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import cache
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from spark_jobs.graph.manifest import GoldEntry, SilverEntry
+
+logger = logging.getLogger(__name__)
 
 
 def cluster_tables(project: OpenProject, names: Collection[str]) -> Iterator[str]:
@@ -47,6 +50,8 @@ def cluster_tables(project: OpenProject, names: Collection[str]) -> Iterator[str
 def correct_tables(project: OpenProject, names: Collection[str]) -> Iterator[str]:
     """Rewrite tables with files of earlier releases whose bounds lack NaN, once.
 
+    A table that cannot be rewritten, as one whose writer is busy, is left for the next run.
+
     Args:
         project: the open project.
         names: names of the tables in SQL.
@@ -68,10 +73,14 @@ def correct_tables(project: OpenProject, names: Collection[str]) -> Iterator[str
             wrong = [one for one in places or (lake.location(entry.table_name),) if lack_nan(one)]
             if not wrong:
                 continue
-            with _sole_writer(project, entry):
-                for location in wrong:
-                    writer.rewrite(spark(), location)
-            yield str(entry.table_name)
+            try:
+                with _sole_writer(project, entry):
+                    for location in wrong:
+                        writer.rewrite(spark(), location)
+            except Exception as error:  # noqa: BLE001 - what else maintain does is not less needed
+                logger.warning("files not rewritten table=%s error=%s", entry.table_name, error)
+            else:
+                yield str(entry.table_name)
 
 
 def _entries(project: OpenProject, names: Collection[str]) -> Iterator[SilverEntry | GoldEntry]:

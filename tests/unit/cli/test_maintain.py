@@ -18,6 +18,7 @@ from spark_jobs.gold.base.publications import latest_publication
 from spark_jobs.names import TableName, TableVersion
 from spark_jobs.planning.vector import VersionVector
 from spark_jobs.planning.watermark import Watermark
+from spark_jobs.serving.cleanup import clustering
 from spark_jobs.state.attempts import AttemptStatus, RefreshAttempt
 from spark_jobs.state.progress import StreamProgress, sink_query
 from spark_jobs.state.store import ControlStore
@@ -382,3 +383,21 @@ def test_the_newest_publication_stays_in_the_log_of_a_view(
     found = latest_publication(str(at))
     assert found is not None
     assert found.watermark.vector.versions[ORDERS] == orders
+
+
+def test_a_table_that_cannot_be_rewritten_keeps_nobody_from_cleaning(
+    project: Path, lake: Path, store: ControlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    del store
+    asked: list[object] = []
+
+    def no_session(*arguments: object) -> None:
+        asked.append(arguments)
+        raise OSError("no space left")
+
+    monkeypatch.setattr(clustering, "_session", no_session)
+    table(lake / "gold/spend", days=60)
+    write_deltalake(lake / "silver/orders", pa.table({"user_id": [1.0, float("nan")]}))
+    done = maintain(project)
+    assert (len(asked), done["corrected"]) == (1, [])
+    assert row(done, "gold.spend")["removed"] > 0

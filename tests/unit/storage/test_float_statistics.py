@@ -129,6 +129,16 @@ def test_files_with_such_statistics_are_found(
     assert lack_nan(found) is wrong
 
 
+@pytest.mark.parametrize("torn", [True, False], ids=["torn", "missing"])
+def test_a_file_that_cannot_be_read_is_no_such_file(tmp_path: Path, *, torn: bool) -> None:
+    found = str(tmp_path / "parts")
+    write_deltalake(found, rows(1, 2))
+    assert lack_nan(found)
+    (file,) = map(Path, DeltaTable(found).file_uris())
+    file.write_bytes(b"PAR1") if torn else file.unlink()
+    assert not lack_nan(found)
+
+
 def test_files_without_them_are_left_alone(location: str) -> None:
     arrow_tables.append(DeltaTable(location), rows(3))
     few = MaintenanceSettings(small_files=2)
