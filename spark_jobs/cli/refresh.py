@@ -31,7 +31,13 @@ if TYPE_CHECKING:
 TRIES = 3
 # Skipped although there is something to do.
 _BLOCKED = frozenset(
-    {"INPUT_MISSING", "REPLAY_PUBLISHES", "WAITS_FOR_PERSON", "WAITS_FOR_TRANSACTION"}
+    {
+        "INPUT_BEHIND",
+        "INPUT_MISSING",
+        "REPLAY_PUBLISHES",
+        "WAITS_FOR_PERSON",
+        "WAITS_FOR_TRANSACTION",
+    }
 )
 
 

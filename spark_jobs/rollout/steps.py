@@ -42,6 +42,8 @@ ROWS_SECONDS = 900.0
 BUILD_SECONDS = 900.0
 # Tries of a build, in case another refresh of the view is running.
 _TRIES = 5
+# Reasons to skip a build that another tick may not have.
+_SOON = frozenset({ReasonCode.REPLAY_PUBLISHES, ReasonCode.INPUT_BEHIND})
 
 
 @dataclass
@@ -220,7 +222,7 @@ class Carrier:
                     return None
                 self.sleep(LOOK_SECONDS * 2**attempt)
                 continue
-            if plan.skips and plan.reason.code is ReasonCode.REPLAY_PUBLISHES:
+            if plan.skips and plan.reason.code in _SOON:
                 obstacle = plan.reason.text
                 self.sleep(LOOK_SECONDS * 2**attempt)
                 continue

@@ -144,7 +144,7 @@ def _columns_to_come(
         if missing := sorted(came & (read or frozenset())):
             what = f"column{'s' if len(missing) > 1 else ''} {', '.join(missing)}"
             text = f"{table}@{version.version} does not have the {what} yet, a later version has"
-            return Reason(ReasonCode.INPUT_MISSING, text)
+            return Reason(ReasonCode.INPUT_BEHIND, text)
     return None
 
 

@@ -170,7 +170,7 @@ def test_a_column_that_came_after_the_tick_is_read_in_the_next(project: Project)
     project.define("SELECT a.k, a.x, a.y FROM bronze.a AS a")
     with project.opened() as refresher:
         waits = refresher.run("v", tick="early").plan
-        assert (waits.word, waits.reason.code) == ("skip", ReasonCode.INPUT_MISSING)
+        assert (waits.word, waits.reason.code) == ("skip", ReasonCode.INPUT_BEHIND)
         assert waits.reason.text == "bronze.a@1 does not have the column y yet, a later version has"
         assert refresher.run("v", tick="late").status is AttemptStatus.PUBLISHED
     assert project.rows() == [(1, 10, None), (2, 20, None), (3, 30, 31)]
@@ -614,6 +614,23 @@ def test_an_applied_definition_is_built_although_a_refresh_of_the_one_before_is_
             carrier = Carrier(*parts, sleep=lambda _: None, refresher=later)
             assert carrier.carry(Step.parse("build gold.v"), deployment, lambda _: None) is None
     assert project.rows() == [(1, 20), (2, 40)]
+
+
+def test_an_applied_definition_is_built_although_its_tick_is_older_than_a_column(
+    project: Project,
+) -> None:
+    """An apply that was killed goes on with the versions of its first run."""
+    deployment = Deployment(deployment_id="d2", number=2, who="ann", manifest="{}")
+    with project.opened() as killed:
+        killed.plan("v", tick="d2")
+    rows = table(k=[3], x=[30], y=[31])
+    write_deltalake(project.data / "a", rows, mode="append", schema_mode="merge")
+    project.define("SELECT a.k, a.y FROM bronze.a AS a WHERE a.k > 1")
+    with project.opened() as later:
+        parts = later.context.settings, later.context.store, later.context.manifest
+        carrier = Carrier(*parts, sleep=lambda _: None, refresher=later)
+        assert carrier.carry(Step.parse("build gold.v"), deployment, lambda _: None) is None
+    assert project.rows() == [(2, None), (3, 31)]
 
 
 def test_a_refresh_that_began_before_a_drop_does_not_bring_the_table_back(
