@@ -8,6 +8,7 @@ so files of unfinished writes are kept too.
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -44,11 +45,8 @@ def stored_files(location: str) -> dict[str, int]:
 def last_written(location: str) -> datetime | None:
     """When a file below a directory was last written, in UTC; None if there is none."""
     if not remote_location(location):
-        times = []
-        for path in Path(plain_location(location)).rglob("*"):
-            with suppress(FileNotFoundError):
-                if path.is_file():
-                    times.append(datetime.fromtimestamp(path.stat().st_mtime, UTC))
+        found_here = _found(Path(plain_location(location)))
+        times = (datetime.fromtimestamp(stat.st_mtime, UTC) for _, stat in found_here)
         return max(times, default=None)
     files = PyFileSystem(DeltaStorageHandler(location))
     found = files.get_file_info(FileSelector("", recursive=True, allow_not_found=True))
@@ -97,12 +95,16 @@ def bytes_of(paths: Iterable[str], stored: Mapping[str, int]) -> int:
 
 
 def _local_files(root: Path) -> Iterator[tuple[str, int]]:
-    for path in root.rglob("*"):
+    for path, stat in _found(root):
         relative = path.relative_to(root)
-        if relative.parts[0] == LOG:
-            continue
-        try:
-            if path.is_file():
-                yield relative.as_posix(), path.stat().st_size
-        except FileNotFoundError:
-            continue  # its writer has deleted it
+        if relative.parts[0] != LOG:
+            yield relative.as_posix(), stat.st_size
+
+
+def _found(root: Path) -> Iterator[tuple[Path, os.stat_result]]:
+    """The files below a directory; those that their writer deletes meanwhile are left out."""
+    for folder, _, names in os.walk(root):
+        for name in names:
+            with suppress(FileNotFoundError):
+                path = Path(folder, name)
+                yield path, path.stat()

@@ -75,7 +75,8 @@ def correct_tables(project: OpenProject, names: Collection[str]) -> Iterator[str
                 continue
             try:
                 with _sole_writer(project, entry):
-                    for location in wrong:
+                    # Another run may have rewritten them meanwhile.
+                    for location in filter(lack_nan, wrong):
                         writer.rewrite(spark(), location)
             except Exception as error:  # noqa: BLE001 - what else maintain does is not less needed
                 logger.warning("files not rewritten table=%s error=%s", entry.table_name, error)

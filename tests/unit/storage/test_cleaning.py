@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -32,6 +34,28 @@ def location(tmp_path: Path) -> str:
 
 def past(location: str, days: float) -> frozenset[str]:
     return cleaning.past_files(location, since=NOW - timedelta(days=days), now=NOW)
+
+
+def test_files_that_are_deleted_meanwhile_are_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A refresh deletes its staged result while its folder is looked through."""
+    write_deltalake(tmp_path, pa.table({"k": [1], "part": ["a"]}), partition_by=["part"])
+    (tmp_path / "left.parquet").write_bytes(b"PAR1")
+    scandir = os.scandir
+
+    def vanished(path: Any) -> Any:
+        if not isinstance(path, int) and Path(path).name == "part=a":
+            shutil.rmtree(path)
+        return scandir(path)
+
+    with monkeypatch.context() as racing:
+        racing.setattr(os, "scandir", vanished)
+        assert cleaning.stored_files(str(tmp_path)) == {"left.parquet": 4}
+    (tmp_path / "part=a").mkdir()
+    with monkeypatch.context() as racing:
+        racing.setattr(os, "scandir", vanished)
+        assert cleaning.last_written(str(tmp_path)) is not None
 
 
 def test_files_of_the_current_version_are_never_expired(location: str) -> None:
