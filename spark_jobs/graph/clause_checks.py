@@ -48,6 +48,23 @@ def has_sets(select: exp.Select) -> bool:
     return group is not None and group.find(*_SETS) is not None
 
 
+def beside_aggregates(select: exp.Select) -> bool:
+    """Whether HAVING over sets of groups has an aggregate, or the output of one.
+
+    Only then Spark looks for its other columns in the outputs.
+
+    Args:
+        select: a query that is not qualified.
+    """
+    having = select.args.get("having")
+    if having is None or not has_sets(select):
+        return False
+    outputs = (one for one in select.expressions if isinstance(one, exp.Alias))
+    names = {one.alias.lower() for one in outputs if aggregates(one)}
+    named = (one for one in bare_columns(having.this) if not one.table)
+    return aggregates(having.this) or any(one.name.lower() in names for one in named)
+
+
 def grouping_calls(part: exp.Expr, select: exp.Select) -> Iterator[exp.Func]:
     """The calls of GROUPING and GROUPING_ID in a part of a SELECT, without its subqueries."""
     for call in part.find_all(exp.Func):
@@ -93,15 +110,14 @@ def _beside_aggregates(
 ) -> Iterator[UnknownColumnError]:
     """Columns that HAVING uses beside an aggregate: over sets of groups, Spark finds outputs."""
     having = select.args.get("having")
-    stars = any(one.is_star for one in select.expressions)
-    if having is None or stars or not has_sets(select) or not aggregates(having.this):
+    if any(one.is_star for one in select.expressions) or not beside_aggregates(select):
         return
     # It might be a column of the query around.
     if select.find_ancestor(exp.Exists, exp.In, exp.Where, exp.Having, exp.Qualify, exp.Select):
         return
     names = {one.output_name.lower() for one in select.expressions}
     bare = {one.name.lower() for one in select.expressions if isinstance(one, exp.Column)}
-    for column in bare_columns(having.this):
+    for column in bare_columns(having.this) if having is not None else ():
         if column.parts[0].name.lower() not in names and column.name.lower() not in bare:
             yield UnknownColumnError(
                 subject,

@@ -1,4 +1,7 @@
-"""Names in QUALIFY: Spark looks in the outputs first if one of them has a window."""
+"""Names that Spark looks for in the outputs first.
+
+In QUALIFY if an output has a window, and in HAVING over sets of groups beside an aggregate.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +10,16 @@ from collections.abc import Iterator
 from sqlglot import exp
 from sqlglot.optimizer.simplify import simplify_parens
 
+from spark_jobs.graph.clause_checks import beside_aggregates
 from spark_jobs.graph.dialect import dialect
-from spark_jobs.graph.functions import aggregates, is_group_aggregate
+from spark_jobs.graph.functions import aggregates, bare_columns, is_group_aggregate
 from spark_jobs.graph.joined_columns import joins_by_name
 from spark_jobs.graph.parsing import SqlText
 from spark_jobs.graph.semantic_errors import MisplacedAliasError
 
 
-def with_outputs_of_qualify(tree: exp.Query) -> exp.Query:
-    """The same tree with expressions instead of the outputs that QUALIFY names.
+def with_outputs_in_place(tree: exp.Query) -> exp.Query:
+    """The same tree with expressions instead of the outputs that QUALIFY and HAVING name.
 
     sqlglot finds only those of which no table has a column.
 
@@ -25,12 +29,12 @@ def with_outputs_of_qualify(tree: exp.Query) -> exp.Query:
     >>> from spark_jobs.graph.dialect import parse, to_sql
     >>> window = "RANK() OVER (ORDER BY b) AS r"
     >>> tree = parse(f"SELECT -a AS a, {window} FROM t QUALIFY a < 3 AND t.a > r")
-    >>> to_sql(with_outputs_of_qualify(tree)).partition(" QUALIFY ")[2]
+    >>> to_sql(with_outputs_in_place(tree)).partition(" QUALIFY ")[2]
     '-a < 3 AND t.a > RANK() OVER (ORDER BY b)'
     """
     for select in tree.find_all(exp.Select):
         outputs = _replaced(select)
-        for column in [*_names(select)]:
+        for column in [*_names(select), *_names_beside_aggregates(select)]:
             if (output := outputs.get(column.name.lower())) is not None:
                 whole = column.replace(exp.paren(output.copy()))
                 simple = simplify_parens(whole, dialect())
@@ -84,6 +88,12 @@ def _names(select: exp.Select) -> Iterator[exp.Column]:
     for column in qualify.find_all(exp.Column):
         if column.parent_select is select and not column.table:
             yield column
+
+
+def _names_beside_aggregates(select: exp.Select) -> Iterator[exp.Column]:
+    """The columns without a table in HAVING over sets of groups, beside an aggregate."""
+    if beside_aggregates(select):
+        yield from (one for one in bare_columns(select.args["having"].this) if not one.table)
 
 
 def _windows(select: exp.Select) -> Iterator[exp.Window]:

@@ -36,7 +36,7 @@ from spark_jobs.graph.place_checks import (
     with_bare_positions,
     wrong_position,
 )
-from spark_jobs.graph.qualify_outputs import ambiguous_outputs, with_outputs_of_qualify
+from spark_jobs.graph.qualify_outputs import ambiguous_outputs, with_outputs_in_place
 from spark_jobs.graph.renamed_columns import with_renaming_apart, wrong_names
 from spark_jobs.graph.semantics import check_semantics
 from spark_jobs.graph.sql import relations_of
@@ -97,7 +97,7 @@ def resolve(tree: exp.Query, schemas: Schemas, source: SqlText, subject: str) ->
             *unknown_layers(prepared, schemas, source, subject),
         ]
         qualified = qualify(
-            with_outputs_of_qualify(prepared),
+            with_outputs_in_place(prepared),
             dialect=reader,
             schema=schema,
             # Otherwise a table without a layer would be searched in every layer.

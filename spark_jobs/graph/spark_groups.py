@@ -68,7 +68,8 @@ def _name_outputs(select: exp.Select) -> None:
         return hidden or found or not calls_of_groups.isdisjoint(node.walk())
 
     if having is not None:
-        _name_output(having.this, names, unknown_in_having)
+        in_having = {one.this: one.args["alias"] for one in aliases} if beside else names
+        _name_output(having.this, in_having, unknown_in_having)
     if qualify is not None:
         _name_output(qualify.this, in_qualify, refused_in_qualify)
 

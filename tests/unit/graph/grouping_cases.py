@@ -116,7 +116,18 @@ REFUSED |= {
         "1:45",
     ),
 }
+REFUSED |= {
+    "a column that no output has beside an aggregate's output in HAVING of sets": (
+        f"SELECT o.day, SUM(o.amount) AS s {_ORDERS} {_ROLLUP}\nHAVING s > 2 AND customer > 'a'",
+        "UNKNOWN_COLUMN",
+        "2:18",
+    ),
+}
 TAKEN = {
+    "outputs with swapped names beside an aggregate in HAVING of sets": (
+        f"SELECT day AS customer, customer AS day, SUM(amount) AS s {_ORDERS} {_ROLLUP} "
+        "HAVING SUM(amount) > 2 AND day > 'a' AND customer > DATE '2026-01-01'"
+    ),
     "GROUPING_ID of all columns in their order": (
         f"SELECT o.day AS d, o.customer, GROUPING_ID(o.customer, o.day) AS g {_ORDERS} "
         "GROUP BY GROUPING SETS ((o.customer), (d, o.customer)) ORDER BY GROUPING_ID(), g, d"

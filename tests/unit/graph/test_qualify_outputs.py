@@ -1,4 +1,4 @@
-"""QUALIFY finds the outputs that Spark finds."""
+"""QUALIFY and HAVING find the outputs that Spark finds."""
 
 from __future__ import annotations
 
@@ -32,6 +32,21 @@ FOUND = {
         "RANK() OVER (PARTITION BY t.s ORDER BY t.a) = 1"
     ),
 }
+SUMS = "FROM silver.t GROUP BY ROLLUP (a, b)"
+# What is written, and the condition of HAVING that runs.
+HAVING = {
+    f"a AS b, b AS a, SUM(a) AS s {SUMS} HAVING SUM(a) > 2 AND a > 1": "SUM(t.a) > 2 AND a > 1",
+    f"a AS b, b AS a, SUM(a) AS s {SUMS} HAVING s > 2 AND a > 1": "SUM(t.a) > 2 AND a > 1",
+    f"a AS b, b AS z {SUMS} HAVING MAX(a) > 2 AND b > 1": "MAX(t.a) > 2 AND b > 1",
+    f"-a AS a {SUMS} HAVING COUNT(*) > 2 AND -a > 1": "COUNT(*) > 2 AND -a > 1",
+    f"a AS b, -b AS a, GROUPING(a) AS g {SUMS} HAVING g = 0 AND a < 1": "g = 0 AND a < 1",
+    # Spark finds columns first without an aggregate, or without sets of groups.
+    f"a AS b, b AS a {SUMS} HAVING a > 1": "t.a > 1",
+    f"a AS b, -b AS a, 2 * a AS c {SUMS} HAVING c > 2 AND a > 1": "(2 * t.a) > 2 AND t.a > 1",
+    "a AS b, b AS a FROM silver.t GROUP BY a, b HAVING SUM(a) > 2 AND a > 1": (
+        "SUM(t.a) > 2 AND t.a > 1"
+    ),
+}
 # With the name that Spark finds twice, in the second line.
 AMBIGUOUS = {
     "LAG(b) OVER (ORDER BY a) AS b FROM silver.t\nQUALIFY b = 2": 9,
@@ -54,6 +69,14 @@ def test_qualify_finds_outputs_before_columns_beside_a_window(written: str):
     assert found.problems == ()
     query = to_sql(canonical_query(tree, found.tree))
     assert query.partition(" QUALIFY ")[2] == FOUND[written]
+
+
+@pytest.mark.parametrize("written", HAVING)
+def test_having_finds_outputs_before_columns_beside_an_aggregate_of_sets(written: str):
+    tree, found = resolved(written)
+    assert found.problems == ()
+    query = to_sql(canonical_query(tree, found.tree))
+    assert query.partition(" HAVING ")[2] == HAVING[written]
 
 
 @pytest.mark.parametrize("written", AMBIGUOUS)
