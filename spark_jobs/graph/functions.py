@@ -103,6 +103,14 @@ _SYNTAX = frozenset(
     ]
 )
 
+# Calls of which Spark's parser makes operators, or may.
+_OPERATORS = frozenset(
+    [
+        "", "cast", "date_add", "date_diff", "dateadd", "datediff", "overlay", "position",
+        "positive", "struct", "substr", "substring", "timestampadd", "timestampdiff", "trim",
+        "try_cast", "variant_get",
+    ]
+)  # fmt: skip
 # Wrappers of a call.
 WRAPPERS = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup)
 
@@ -170,6 +178,15 @@ def bare_columns(part: exp.Expr) -> Iterator[exp.Column]:
             around = node.find_ancestor(exp.Filter, exp.WithinGroup)
             if around is None:
                 yield node
+
+
+def looks_up(node: exp.Expr) -> bool:
+    """Whether an expression has a function that Spark finds by its name, or a BETWEEN.
+
+    Such an expression is not resolved at once, and Spark does not find it among groups then.
+    """
+    calls = (called_name(one) for one in node.find_all(exp.Func))
+    return node.find(exp.Between) is not None or any(one not in _OPERATORS for one in calls)
 
 
 def is_aggregate(node: exp.Func) -> bool:

@@ -16,7 +16,7 @@ from sqlglot import exp
 
 from spark_jobs.graph.clause_checks import grouping_calls
 from spark_jobs.graph.dialect import to_sql
-from spark_jobs.graph.functions import aggregates, bare_columns, called_name
+from spark_jobs.graph.functions import aggregates, bare_columns, called_name, looks_up
 from spark_jobs.graph.sql import relations_of
 
 _LISTS: Final = (exp.Group, exp.Tuple, exp.Rollup, exp.Cube, exp.GroupingSets)
@@ -51,22 +51,64 @@ def ungrouped_columns(select: exp.Select) -> Iterator[exp.Column]:
         return
     order = select.args.get("order")
     parts += [] if order is None else order.expressions
-    relations = {one.alias_or_name.lower() for one in relations_of(select)}
-    grouped = set() if group is None else {_name(one) for one in group.find_all(exp.Column)}
     groups = [] if group is None else grouping_expressions(group)
+    yield from _first_uses(_outside(parts, select, groups))
+
+
+def hidden_in_qualify(select: exp.Select) -> Iterator[exp.Column]:
+    """The first use of each column in QUALIFY over groups where Spark does not find it.
+
+    It finds outputs and what is grouped by, but not if that has a call of a function.
+
+    Args:
+        select: a query that ``resolve`` qualified without problems.
+    """
+    qualify, group, from_ = (select.args.get(key) for key in ("qualify", "group", "from_"))
+    if qualify is None or from_ is None or select.args.get("pivots"):
+        return
+    outputs = [one.unalias() for one in select.expressions]
+    grouped = group is not None or select.args.get("having") is not None
+    if not grouped and not any(aggregates(one) for one in outputs):
+        return
+    if group is not None and group.args.get("all"):
+        groups = [_bare(one) for one in outputs if not aggregates(one)]
+    else:
+        groups = [] if group is None else grouping_expressions(group)
+    # An output that QUALIFY names is in its place: it stands before FROM in the text.
+    behind = min((start for one in from_.walk() if (start := _start(one)) >= 0), default=-1)
+    found = _outside([qualify.this], select, [one for one in groups if not looks_up(one)])
+    yield from _first_uses(one for one in found if _start(one.this) > behind >= 0)
+
+
+def _outside(
+    parts: list[exp.Expr], select: exp.Select, groups: list[exp.Expr]
+) -> Iterator[exp.Column]:
+    """The columns of relations in parts of a SELECT, outside of the groups."""
+    relations = {one.alias_or_name.lower() for one in relations_of(select)}
+    grouped = {_name(column) for one in groups for column in _columns(one)}
     known = not any(
         one.find(exp.Query) or any(_of(column) not in relations for column in _columns(one))
         for one in groups
     )
-    seen: set[str] = set()
     for part in parts:
         for column in bare_columns(part):
-            name = _name(column)
-            if _of(column) not in relations or name in seen:
-                continue
-            if name not in grouped or (known and not _is_grouped(column, part, groups)):
-                seen.add(name)
+            outside = _name(column) not in grouped
+            outside = outside or (known and not _is_grouped(column, part, groups))
+            if outside and _of(column) in relations:
                 yield column
+
+
+def _first_uses(columns: Iterator[exp.Column]) -> Iterator[exp.Column]:
+    seen: set[str] = set()
+    for column in columns:
+        if _name(column) not in seen:
+            seen.add(_name(column))
+            yield column
+
+
+def _start(node: exp.Expr) -> int:
+    """The place of a name in the text; -1 if it is not there."""
+    return int(node.meta.get("start", -1))
 
 
 def ungrouped_marks(select: exp.Select) -> Iterator[exp.Func]:

@@ -15,15 +15,26 @@ class UngroupedColumnError(SubjectError):
     column: str
     _: KW_ONLY
     grouped: bool
-    primary = '{subject}: column "{column}" is used outside of {where}'
-    hint = (
-        "Add {column} to GROUP BY, write GROUP BY ALL, or aggregate it: MAX({column}), "
-        "ANY_VALUE({column})."
-    )
+    qualify: bool = False
+    primary = '{subject}: column "{column}" is used {where}'
+    hint = "{remedy}"
 
     @property
     def where(self) -> str:
-        return "GROUP BY" if self.grouped else "a query of aggregates without GROUP BY"
+        if self.qualify:
+            return "in QUALIFY, which finds outputs and what GROUP BY has, but no calls in it"
+        return (
+            f"outside of {'GROUP BY' if self.grouped else 'a query of aggregates without GROUP BY'}"
+        )
+
+    @property
+    def remedy(self) -> str:
+        if self.qualify:
+            return "Add its expression to the SELECT list AS a name, and use this name."
+        return (
+            f"Add {self.column} to GROUP BY, write GROUP BY ALL, or aggregate it: "
+            f"MAX({self.column}), ANY_VALUE({self.column})."
+        )
 
 
 class MisplacedAggregateError(SubjectError):

@@ -13,7 +13,12 @@ from spark_jobs.errors import LakehouseError
 from spark_jobs.graph.correlation_checks import check_correlation
 from spark_jobs.graph.field_checks import check_fields
 from spark_jobs.graph.functions import is_aggregate, is_group_aggregate, window_of
-from spark_jobs.graph.group_checks import other_ids, ungrouped_columns, ungrouped_marks
+from spark_jobs.graph.group_checks import (
+    hidden_in_qualify,
+    other_ids,
+    ungrouped_columns,
+    ungrouped_marks,
+)
 from spark_jobs.graph.misplaced import misplaced
 from spark_jobs.graph.order_checks import check_order
 from spark_jobs.graph.parsing import SqlText
@@ -156,6 +161,11 @@ def _ungrouped(select: exp.Select, source: SqlText, subject: str) -> Iterator[La
     for column in ungrouped_columns(select):
         place = source.of(column)
         yield UngroupedColumnError(subject, column.name, grouped=grouped, location=place)
+    for column in hidden_in_qualify(select):
+        place = source.of(column.this)
+        yield UngroupedColumnError(
+            subject, column.name, grouped=grouped, qualify=True, location=place
+        )
     marks = list(ungrouped_marks(select))
     for call in marks:
         clause = "a query that does not group by its column"

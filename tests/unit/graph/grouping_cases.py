@@ -122,8 +122,58 @@ REFUSED |= {
         "UNKNOWN_COLUMN",
         "2:18",
     ),
+    "a call in QUALIFY that GROUP BY has": (
+        (
+            f"SELECT YEAR(day) AS y, RANK() OVER (ORDER BY YEAR(day)) AS r {_ORDERS} "
+            "GROUP BY YEAR(day)\nQUALIFY y > 1 AND YEAR(day) > 2000"
+        ),
+        "UNGROUPED_COLUMN",
+        "2:24",
+    ),
+    "a call in the window of QUALIFY that GROUP BY ALL has": (
+        (
+            f"SELECT UPPER(customer) AS c, COUNT(*) AS n {_ORDERS} GROUP BY ALL\n"
+            "QUALIFY RANK() OVER (ORDER BY UPPER(customer)) = 1"
+        ),
+        "UNGROUPED_COLUMN",
+        "2:37",
+    ),
+    "an ungrouped column in QUALIFY": (
+        (
+            f"SELECT o.day, COUNT(*) AS n {_ORDERS} GROUP BY o.day\n"
+            "QUALIFY RANK() OVER (ORDER BY n) = 1 AND o.amount > 1"
+        ),
+        "UNGROUPED_COLUMN",
+        "2:44",
+    ),
+    "the column of an aggregate's output in QUALIFY": (
+        (
+            f"SELECT o.day, MAX(o.amount) AS amount {_ORDERS} GROUP BY o.day\n"
+            "QUALIFY RANK() OVER (ORDER BY amount) = 1"
+        ),
+        "UNGROUPED_COLUMN",
+        "2:31",
+    ),
+    "a column in QUALIFY of one group": (
+        f"SELECT RANK() OVER (ORDER BY MAX(o.day)) AS r {_ORDERS}\nQUALIFY r = 1 AND o.amount > 1",
+        "UNGROUPED_COLUMN",
+        "2:21",
+    ),
 }
 TAKEN = {
+    "operators of groups and functions of grouped columns in QUALIFY": (
+        f"SELECT o.day, order_id + 1 AS n {_ORDERS} GROUP BY o.day, o.order_id + 1, customer = 'a' "
+        "QUALIFY RANK() OVER (PARTITION BY YEAR(day) ORDER BY order_id + 1) = 1 "
+        "AND CASE WHEN customer = 'a' THEN UPPER(CAST(n AS STRING)) > 'a' END"
+    ),
+    "a call in QUALIFY of grouped columns": (
+        f"SELECT UPPER(customer) AS c {_ORDERS} GROUP BY UPPER(customer), customer "
+        "QUALIFY RANK() OVER (ORDER BY c) = 1 AND UPPER(customer) > 'a'"
+    ),
+    "the names of outputs in QUALIFY over groups": (
+        f"SELECT UPPER(customer) AS c, MAX(day) AS d {_ORDERS} GROUP BY UPPER(customer) "
+        "QUALIFY RANK() OVER (PARTITION BY c ORDER BY d) = 1 AND YEAR(d) > 2000"
+    ),
     "outputs with swapped names beside an aggregate in HAVING of sets": (
         f"SELECT day AS customer, customer AS day, SUM(amount) AS s {_ORDERS} {_ROLLUP} "
         "HAVING SUM(amount) > 2 AND day > 'a' AND customer > DATE '2026-01-01'"
