@@ -14,6 +14,7 @@ from spark_jobs.graph.functions import (
     bare_columns,
     called_name,
     is_group_aggregate,
+    looks_up,
 )
 from spark_jobs.graph.misplaced import misplaced
 from spark_jobs.graph.parsing import SqlText
@@ -35,7 +36,7 @@ def check_clauses(tree: exp.Query, source: SqlText, subject: str) -> Iterator[La
     for select in tree.find_all(exp.Select):
         yield from _without_sets(select, source, subject)
         yield from _hidden_by_outputs(select, source, subject)
-        yield from _beside_aggregates(select, source, subject)
+        yield from _beside_calls(select, source, subject)
         yield from _without_window(select, source, subject)
         yield from _aggregate_in_qualify(select, source, subject)
         if select.args.get("distinct"):
@@ -48,10 +49,10 @@ def has_sets(select: exp.Select) -> bool:
     return group is not None and group.find(*_SETS) is not None
 
 
-def beside_aggregates(select: exp.Select) -> bool:
-    """Whether HAVING over sets of groups has an aggregate, or the output of one.
+def beside_calls(select: exp.Select) -> bool:
+    """Whether HAVING over sets of groups has an aggregate, the output of one, or another call.
 
-    Only then Spark looks for its other columns in the outputs.
+    Only then Spark looks for all its columns in the outputs.
 
     Args:
         select: a query that is not qualified.
@@ -62,7 +63,8 @@ def beside_aggregates(select: exp.Select) -> bool:
     outputs = (one for one in select.expressions if isinstance(one, exp.Alias))
     names = {one.alias.lower() for one in outputs if aggregates(one)}
     named = (one for one in bare_columns(having.this) if not one.table)
-    return aggregates(having.this) or any(one.name.lower() in names for one in named)
+    calls = aggregates(having.this) or looks_up(having.this)
+    return calls or any(one.name.lower() in names for one in named)
 
 
 def grouping_calls(part: exp.Expr, select: exp.Select) -> Iterator[exp.Func]:
@@ -105,12 +107,12 @@ def _hidden_by_outputs(
                     break
 
 
-def _beside_aggregates(
+def _beside_calls(
     select: exp.Select, source: SqlText, subject: str
 ) -> Iterator[UnknownColumnError]:
-    """Columns that HAVING uses beside an aggregate: over sets of groups, Spark finds outputs."""
+    """Columns that HAVING uses beside a call: over sets of groups, Spark finds outputs."""
     having = select.args.get("having")
-    if any(one.is_star for one in select.expressions) or not beside_aggregates(select):
+    if any(one.is_star for one in select.expressions) or not beside_calls(select):
         return
     # It might be a column of the query around.
     if select.find_ancestor(exp.Exists, exp.In, exp.Where, exp.Having, exp.Qualify, exp.Select):
@@ -123,7 +125,7 @@ def _beside_aggregates(
                 subject,
                 ".".join(part.name for part in column.parts),
                 sorted(names),
-                table="HAVING beside an aggregate",
+                table="the outputs, where HAVING over sets of groups looks",
                 location=source.of(column),
             )
 

@@ -185,8 +185,12 @@ def looks_up(node: exp.Expr) -> bool:
 
     Such an expression is not resolved at once, and Spark does not find it among groups then.
     """
-    calls = (called_name(one) for one in node.find_all(exp.Func))
-    return node.find(exp.Between) is not None or any(one not in _OPERATORS for one in calls)
+    for one in node.walk(prune=lambda inner: isinstance(inner, exp.Query)):
+        called = isinstance(one, exp.Func) and called_name(one) not in _OPERATORS
+        chosen = isinstance(one, exp.If) and not isinstance(one.parent, exp.Case)
+        if called or chosen or isinstance(one, exp.Between | exp.Extract):
+            return True
+    return False
 
 
 def is_aggregate(node: exp.Func) -> bool:

@@ -63,8 +63,8 @@ def hidden_in_qualify(select: exp.Select) -> Iterator[exp.Column]:
     Args:
         select: a query that ``resolve`` qualified without problems.
     """
-    qualify, group, from_ = (select.args.get(key) for key in ("qualify", "group", "from_"))
-    if qualify is None or from_ is None or select.args.get("pivots"):
+    qualify, group = select.args.get("qualify"), select.args.get("group")
+    if qualify is None or select.args.get("pivots"):
         return
     outputs = [one.unalias() for one in select.expressions]
     grouped = group is not None or select.args.get("having") is not None
@@ -74,10 +74,10 @@ def hidden_in_qualify(select: exp.Select) -> Iterator[exp.Column]:
         groups = [_bare(one) for one in outputs if not aggregates(one)]
     else:
         groups = [] if group is None else grouping_expressions(group)
-    # An output that QUALIFY names is in its place: it stands before FROM in the text.
-    behind = min((start for one in from_.walk() if (start := _start(one)) >= 0), default=-1)
     found = _outside([qualify.this], select, [one for one in groups if not looks_up(one)])
-    yield from _first_uses(one for one in found if _start(one.this) > behind >= 0)
+    # An output that QUALIFY names is in its place.
+    of_outputs = {_start(column) for one in outputs for column in _columns(one)}
+    yield from _first_uses(one for one in found if _start(one) not in of_outputs)
 
 
 def _outside(
@@ -106,9 +106,9 @@ def _first_uses(columns: Iterator[exp.Column]) -> Iterator[exp.Column]:
             yield column
 
 
-def _start(node: exp.Expr) -> int:
-    """The place of a name in the text; -1 if it is not there."""
-    return int(node.meta.get("start", -1))
+def _start(column: exp.Column) -> int | None:
+    """The place of a column's name in the text."""
+    return column.this.meta.get("start")
 
 
 def ungrouped_marks(select: exp.Select) -> Iterator[exp.Func]:

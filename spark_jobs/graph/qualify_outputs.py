@@ -1,6 +1,6 @@
 """Names that Spark looks for in the outputs first.
 
-In QUALIFY if an output has a window, and in HAVING over sets of groups beside an aggregate.
+In QUALIFY if an output has a window, and in HAVING over sets of groups beside a call.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from sqlglot import exp
 from sqlglot.optimizer.simplify import simplify_parens
 
-from spark_jobs.graph.clause_checks import beside_aggregates
+from spark_jobs.graph.clause_checks import beside_calls
 from spark_jobs.graph.dialect import dialect
 from spark_jobs.graph.functions import aggregates, bare_columns, is_group_aggregate
 from spark_jobs.graph.joined_columns import joins_by_name
@@ -34,7 +34,7 @@ def with_outputs_in_place(tree: exp.Query) -> exp.Query:
     """
     for select in tree.find_all(exp.Select):
         outputs = _replaced(select)
-        for column in [*_names(select), *_names_beside_aggregates(select)]:
+        for column in [*_names(select), *_names_beside_calls(select)]:
             if (output := outputs.get(column.name.lower())) is not None:
                 whole = column.replace(exp.paren(output.copy()))
                 simple = simplify_parens(whole, dialect())
@@ -90,9 +90,9 @@ def _names(select: exp.Select) -> Iterator[exp.Column]:
             yield column
 
 
-def _names_beside_aggregates(select: exp.Select) -> Iterator[exp.Column]:
-    """The columns without a table in HAVING over sets of groups, beside an aggregate."""
-    if beside_aggregates(select):
+def _names_beside_calls(select: exp.Select) -> Iterator[exp.Column]:
+    """The columns without a table in HAVING over sets of groups, beside a call."""
+    if beside_calls(select):
         yield from (one for one in bare_columns(select.args["having"].this) if not one.table)
 
 

@@ -10,9 +10,11 @@ from collections.abc import Callable, Iterator, Mapping
 from sqlglot import exp
 
 from spark_jobs.graph.clause_checks import grouping_calls, has_sets
-from spark_jobs.graph.functions import aggregates, is_group_aggregate
+from spark_jobs.graph.functions import aggregates, is_group_aggregate, looks_up
 from spark_jobs.graph.group_checks import grouping_expressions
 
+# What is a call in Spark, or is written as one.
+_CALLS = (exp.Func, exp.BitwiseLeftShift, exp.BitwiseRightShift)
 _AFTER_GROUPS = ("having", "qualify", "order")
 
 
@@ -34,9 +36,10 @@ def suit_groups(query: exp.Query) -> None:
 def _name_outputs(select: exp.Select) -> None:
     """Refer to outputs by name in HAVING and QUALIFY, where Spark takes no such expression.
 
-    In HAVING it does not take GROUPING. Over sets of groups it finds only outputs beside an
-    aggregate there. In QUALIFY it takes no aggregate, not even within a window, but GROUPING of a
-    column that has no other name; and it does not find the grouping expression in a call.
+    In HAVING it does not take GROUPING. Over sets of groups it finds only outputs there, beside an
+    aggregate or another call, and where it adds a cast. In QUALIFY it takes no aggregate, not even
+    within a window, but GROUPING of a column that has no other name; and it does not find the
+    grouping expression in a call.
     """
     having, qualify = select.args.get("having"), select.args.get("qualify")
     group = select.args.get("group")
@@ -50,16 +53,18 @@ def _name_outputs(select: exp.Select) -> None:
     }
     groups = grouping_expressions(group) if group else []
     bare = {one.name.lower() for one in groups if isinstance(one, exp.Column)}
-    calls_of_groups = {one for one in groups if one.find(exp.Func) and one.find(exp.Column)}
+    calls_of_groups = {one for one in groups if one.find(*_CALLS) and one.find(exp.Column)}
     in_qualify = names | {
         one.this: one.args["alias"] for one in aliases if one.alias.lower() not in bare
     }
     renamed = {one.this for one in aliases}
-    beside = having is not None and has_sets(select) and aggregates(having.this)
+    sets = having is not None and has_sets(select)
+    beside = sets and (aggregates(having.this) or looks_up(having.this))
+    cast = sets and any(_adds_cast(one) for one in having.this.walk())
 
     def unknown_in_having(node: exp.Expr) -> bool:
         plain = not aggregates(node) and node.find(exp.Column) is not None
-        return any(grouping_calls(node, select)) or (beside and plain)
+        return any(grouping_calls(node, select)) or ((beside or cast) and plain)
 
     def refused_in_qualify(node: exp.Expr) -> bool:
         calls = [*grouping_calls(node, select)]
@@ -72,6 +77,15 @@ def _name_outputs(select: exp.Select) -> None:
         _name_output(having.this, in_having, unknown_in_having)
     if qualify is not None:
         _name_output(qualify.this, in_qualify, refused_in_qualify)
+
+
+def _adds_cast(node: exp.Expr) -> bool:
+    """Whether the sides of an operator may have different types for Spark."""
+    sides = [node.left, node.right] if isinstance(node, exp.Binary) else []
+    if isinstance(node, exp.In):
+        sides = [node.this, *node.expressions]
+    kinds = {one.type for one in sides}
+    return len(kinds) > 1 or any(kind is None or kind.is_type("unknown") for kind in kinds)
 
 
 def _name_output(

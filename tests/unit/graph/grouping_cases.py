@@ -138,6 +138,14 @@ REFUSED |= {
         "UNGROUPED_COLUMN",
         "2:37",
     ),
+    "a part of a date in QUALIFY that GROUP BY has": (
+        (
+            f"SELECT COUNT(*) AS n {_ORDERS} GROUP BY EXTRACT(YEAR FROM day), IF(day > day, 1, 2)\n"
+            "QUALIFY RANK() OVER (ORDER BY EXTRACT(YEAR FROM day), IF(day > day, 1, 2)) = 1"
+        ),
+        "UNGROUPED_COLUMN",
+        "2:49",
+    ),
     "an ungrouped column in QUALIFY": (
         (
             f"SELECT o.day, COUNT(*) AS n {_ORDERS} GROUP BY o.day\n"
@@ -160,7 +168,26 @@ REFUSED |= {
         "2:21",
     ),
 }
+REFUSED |= {
+    "a call in HAVING of sets that they have": (
+        (
+            f"SELECT UPPER(customer) AS c {_ORDERS} GROUP BY ROLLUP (UPPER(customer))\n"
+            "HAVING UPPER(customer) > 'a'"
+        ),
+        "UNKNOWN_COLUMN",
+        "2:14",
+    ),
+}
 TAKEN = {
+    "calls and casts of outputs in HAVING of sets": (
+        f"SELECT day AS d, UPPER(customer) AS c, order_id {_ORDERS} "
+        "GROUP BY CUBE (day, customer, order_id) "
+        "HAVING YEAR(d) > 2000 AND c > 'a' AND order_id BETWEEN 1 AND 2"
+    ),
+    "casts of outputs in HAVING of sets": (
+        f"SELECT day, order_id AS n, age {_ORDERS} JOIN silver.users AS u USING (customer) "
+        "GROUP BY CUBE (day, order_id, age) HAVING day > '2026-01-01' AND n > 1.5 AND age > n"
+    ),
     "operators of groups and functions of grouped columns in QUALIFY": (
         f"SELECT o.day, order_id + 1 AS n {_ORDERS} GROUP BY o.day, o.order_id + 1, customer = 'a' "
         "QUALIFY RANK() OVER (PARTITION BY YEAR(day) ORDER BY order_id + 1) = 1 "
@@ -169,6 +196,10 @@ TAKEN = {
     "a call in QUALIFY of grouped columns": (
         f"SELECT UPPER(customer) AS c {_ORDERS} GROUP BY UPPER(customer), customer "
         "QUALIFY RANK() OVER (ORDER BY c) = 1 AND UPPER(customer) > 'a'"
+    ),
+    "the output of a named window over a grouped call in QUALIFY": (
+        f"SELECT UPPER(customer) AS c, RANK() OVER w AS r {_ORDERS} GROUP BY UPPER(customer) "
+        "QUALIFY r = 1 WINDOW w AS (ORDER BY UPPER(customer))"
     ),
     "the names of outputs in QUALIFY over groups": (
         f"SELECT UPPER(customer) AS c, MAX(day) AS d {_ORDERS} GROUP BY UPPER(customer) "

@@ -40,7 +40,11 @@ HAVING = {
     f"a AS b, b AS z {SUMS} HAVING MAX(a) > 2 AND b > 1": "MAX(t.a) > 2 AND b > 1",
     f"-a AS a {SUMS} HAVING COUNT(*) > 2 AND -a > 1": "COUNT(*) > 2 AND -a > 1",
     f"a AS b, -b AS a, GROUPING(a) AS g {SUMS} HAVING g = 0 AND a < 1": "g = 0 AND a < 1",
-    # Spark finds columns first without an aggregate, or without sets of groups.
+    f"a AS b, b AS a {SUMS} HAVING ABS(1) > 0 AND a > 1": "ABS(1) > 0 AND a > 1",
+    f"a AS b, b AS a {SUMS} HAVING a BETWEEN 2 AND 3": "a BETWEEN 2 AND 3",
+    f"UPPER(s) AS p {SUMS.replace('b', 's')} HAVING p > 'A' AND 1 < 2": "p > 'A' AND 1 < 2",
+    f"a, -b AS c {SUMS} HAVING a > 1.5 OR c > 1": "a > 1.5 OR c > 1",
+    # Spark finds columns first without a call, or without sets of groups.
     f"a AS b, b AS a {SUMS} HAVING a > 1": "t.a > 1",
     f"a AS b, -b AS a, 2 * a AS c {SUMS} HAVING c > 2 AND a > 1": "(2 * t.a) > 2 AND t.a > 1",
     "a AS b, b AS a FROM silver.t GROUP BY a, b HAVING SUM(a) > 2 AND a > 1": (
