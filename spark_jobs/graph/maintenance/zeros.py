@@ -6,12 +6,27 @@ from collections.abc import Mapping
 
 from sqlglot import exp
 
+from spark_jobs.graph.functions import called_name
 from spark_jobs.graph.maintenance.algebra import LeftJoin, Node, Side, children
 from spark_jobs.graph.maintenance.column_types import column_types, expression_types
 from spark_jobs.graph.maintenance.incomparable import origin
 from spark_jobs.graph.maintenance.reasons import NotIncrementalError, Obstacle
 
 _FLOATS = ("float", "double")
+# Functions of unknown type that return no FLOAT or DOUBLE, or one only of such an argument.
+_SAME = frozenset(
+    [
+        "any_value", "array_union", "bin", "cardinality", "coalesce", "collect_set",
+        "convert_timezone", "crc32", "date_trunc", "every", "first", "first_value", "flatten",
+        "format_number", "greatest", "hash", "if", "ifnull", "isnull", "last", "last_value",
+        "least", "make_date", "make_interval", "make_timestamp", "max", "max_by", "min", "min_by",
+        "mode", "nullif", "nvl", "nvl2", "parse_json", "split_part", "struct", "sum",
+        "timestamp_seconds", "to_utc_timestamp", "uuid", "xxhash64", "",
+    ]
+)  # fmt: skip
+# Of a text, they return a DOUBLE.
+_NUMERIC = frozenset(["abs", "bround", "ceil", "ceiling", "floor", "pmod", "positive", "round"])
+_OPERATORS = (exp.Add, exp.Sub, exp.Mul, exp.Mod)
 
 
 def check_zeros(node: Node, types: Mapping[str, Mapping[str, str]]) -> None:
@@ -74,7 +89,7 @@ def _of_not_in(condition: exp.Expr) -> exp.EQ | None:
 def _is_signed(
     node: Node, name: str, kinds: Mapping[str, str], tables: Mapping[str, Mapping[str, str]]
 ) -> bool:
-    """Whether a column is of such a type; or, if that is unknown, computed of one."""
+    """Whether a column is of such a type; or, if that is unknown, may be of one."""
     if name in kinds:
         return has_two_zeros(kinds[name])
     found = origin(node, name)
@@ -82,4 +97,26 @@ def _is_signed(
         return False
     below, value = found
     read = column_types(below, tables)
-    return any(_is_signed(below, one.name, read, tables) for one in value.find_all(exp.Column))
+    return _may_make_zeros(value, read) or any(
+        _is_signed(below, one.name, read, tables) for one in value.find_all(exp.Column)
+    )
+
+
+def _may_make_zeros(value: exp.Expr, kinds: Mapping[str, str]) -> bool:
+    """Whether a part of an expression may make a FLOAT or DOUBLE of other types."""
+    parts = [one for one in value.walk() if isinstance(one, (exp.Func, exp.Div, *_OPERATORS))]
+    found = expression_types(parts, dict(kinds))
+    return any(
+        has_two_zeros(kind) if kind else not _keeps(part, kinds)
+        for part, kind in zip(parts, found, strict=True)
+    )
+
+
+def _keeps(part: exp.Expr, kinds: Mapping[str, str]) -> bool:
+    """Whether a function or an operator of unknown type makes no FLOAT or DOUBLE."""
+    if isinstance(part, exp.Div):
+        return False
+    if isinstance(part, _OPERATORS) or called_name(part) in _NUMERIC:
+        arguments = [one for one in part.iter_expressions() if not isinstance(one, exp.Var)]
+        return "string" not in expression_types(arguments, dict(kinds))
+    return called_name(part) in _SAME

@@ -32,6 +32,27 @@ TYPES = {
         ("SELECT TO_JSON(a.o) AS o FROM {a} AS a JOIN {b} AS b ON a.k = b.k", ["ANY_VALUE(o)"]),
         ("SELECT CAST(c.r AS STRING) AS r FROM {rounded} AS c JOIN {b} AS b ON c.k = b.k", ["r"]),
         ("SELECT c.r FROM {truncated} AS c JOIN {b} AS b ON c.k = b.k", []),
+        *(
+            (
+                (
+                    "SELECT CAST(c.r AS STRING) AS r FROM (SELECT a.k, "
+                    f"{value} AS r FROM {{a}} AS a) AS c JOIN {{b}} AS b ON c.k = b.k"
+                ),
+                signed,
+            )
+            for value, signed in (
+                ("TRY_DIVIDE(0, a.k)", ["r"]),
+                ("TRY_AVG(a.k) OVER (PARTITION BY a.k)", ["r"]),
+                ("FROM_JSON(CAST(a.k AS STRING), 'x DOUBLE').x", ["r"]),
+                ("ROUND(CAST(a.k AS DOUBLE), 1)", ["r"]),
+                ("ROUND(CAST(a.k AS STRING))", ["r"]),
+                ("CAST(a.k AS STRING) * 2", ["r"]),
+                ("ROUND(a.x, 1) / 2", ["r"]),
+                ("COALESCE(ROUND(a.x, 1) + ABS(a.k), 0)", []),
+                ("a.t + INTERVAL 1 DAY", []),
+                ("SPLIT_PART(CAST(a.k AS STRING), ',', 1)", []),
+            )
+        ),
         (
             "SELECT b.k, CAST(a.y AS STRING) AS y FROM {b} AS b LEFT JOIN {a} AS a ON a.k = b.k",
             ["y"],
