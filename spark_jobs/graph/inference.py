@@ -66,6 +66,7 @@ def overrides() -> dict[type[exp.Expr], dict[str, Any]]:
         exp.Nullif: {"annotator": _first},
         exp.Neg: {"annotator": _negated},
         exp.Dot: {"annotator": _field},
+        exp.Bracket: {"annotator": _bracket},
         exp.Array: {"annotator": _array},
         exp.DateDiff: {"annotator": _difference},
         exp.Quantile: {"annotator": _percentile},
@@ -187,14 +188,37 @@ def _choice(self: TypeAnnotator, node: Any) -> Any:
     return node
 
 
+def field_type(kind: exp.DataType | None, name: str) -> exp.DataType | None:
+    """The type of a field, whose name may be in any case; of an array of structs, it is an array.
+
+    None if there is no such field.
+    """
+    if kind is not None and kind.is_type(exp.DType.ARRAY):
+        found = field_type(_element(kind), name)
+        return None if found is None else _array_of(found)
+    fields = kind.expressions if kind is not None and kind.is_type(exp.DType.STRUCT) else ()
+    kinds = [one.args.get("kind") for one in fields if one.name.lower() == name.lower()]
+    return kinds[0] if len(kinds) == 1 else None
+
+
+def _element(kind: exp.DataType) -> exp.DataType | None:
+    return next((one for one in kind.expressions if isinstance(one, exp.DataType)), None)
+
+
 def _field(self: TypeAnnotator, node: Any) -> Any:
-    """A field of a struct, whose name may be in any case."""
-    kind, name = node.this.type, node.expression.name.lower()
-    struct = kind is not None and kind.is_type(exp.DType.STRUCT)
-    fields = kind.expressions if struct else ()
-    found = [one.args.get("kind") for one in fields if one.name.lower() == name]
-    self._set_type(node, found[0] if len(found) == 1 else exp.DType.UNKNOWN)
+    found = field_type(node.this.type, node.expression.name)
+    self._set_type(node, found or exp.DType.UNKNOWN)
     return node
+
+
+def _bracket(self: TypeAnnotator, node: Any) -> Any:
+    """An element of an array or a map, or a field as ``place['city']``."""
+    kind, key = node.this.type, node.expressions[0]
+    named = isinstance(key, exp.Literal) and key.is_string
+    if named and kind is not None and kind.is_type(exp.DType.STRUCT, exp.DType.ARRAY):
+        self._set_type(node, field_type(kind, key.name) or exp.DType.UNKNOWN)
+        return node
+    return self._annotate_bracket(node)
 
 
 def _array(self: TypeAnnotator, node: Any) -> Any:
@@ -202,8 +226,12 @@ def _array(self: TypeAnnotator, node: Any) -> Any:
     element = exp.DataType.build(common_type(kinds)) if kinds else None
     if element is None or element.is_type(exp.DType.UNKNOWN):
         return _unknown(self, node)
-    self._set_type(node, exp.DataType(this=exp.DType.ARRAY, expressions=[element], nested=True))
+    self._set_type(node, _array_of(element))
     return node
+
+
+def _array_of(element: exp.DataType) -> exp.DataType:
+    return exp.DataType(this=exp.DType.ARRAY, expressions=[element.copy()], nested=True)
 
 
 def common_type(kinds: set[Any]) -> Any:

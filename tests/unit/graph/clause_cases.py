@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 _ORDERS = "FROM silver.orders AS o"
+_FIELD = "UNKNOWN_COLUMN"
 _SHOPS = "FROM silver.shops AS s"
 
 # SQL, the condition, the line and column that it names.
@@ -330,6 +331,38 @@ REFUSED |= {
         "UNKNOWN_COLUMN",
         "1:30",
     ),
+}
+_BRACKETS = {
+    "a field in brackets that a struct lacks": (f"SELECT s.place['town'] AS t {_SHOPS}", _FIELD),
+    "a field in brackets that an inner struct lacks": (
+        f"SELECT s.place['at']['z'] AS t {_SHOPS}",
+        _FIELD,
+    ),
+    "a field in brackets that an array's structs lack": (
+        f"SELECT ARRAY_SORT(s.old) AS o, s.old['town'] AS t {_SHOPS}",
+        _FIELD,
+    ),
+    "a field in brackets of an element": (f"SELECT s.old[0]['town'] AS t {_SHOPS}", _FIELD),
+    "a struct by a number": (f"SELECT s.place[0] AS c {_SHOPS}", "ARGUMENT_TYPE"),
+    "a struct by a column": (f"SELECT s.place[s.shop] AS c {_SHOPS}", "ARGUMENT_TYPE"),
+    "an element of a number": (f"SELECT o.order_id[0] AS c {_ORDERS}", "ARGUMENT_TYPE"),
+    "an element of a text": (f"SELECT customer[0] AS c {_ORDERS}", "ARGUMENT_TYPE"),
+    "a field in brackets of a date": (f"SELECT o.day['x'] AS c {_ORDERS}", "ARGUMENT_TYPE"),
+    "an array by a text": (f"SELECT o.tags['1'] AS c {_ORDERS}", "ARGUMENT_TYPE"),
+    "an array by a decimal": (f"SELECT o.tags[o.amount] AS c {_ORDERS}", "ARGUMENT_TYPE"),
+    "an array of structs by a text column": (
+        f"SELECT s.old[s.shop] AS c {_SHOPS}",
+        "ARGUMENT_TYPE",
+    ),
+}
+REFUSED |= {name: (sql, condition, "1:") for name, (sql, condition) in _BRACKETS.items()}
+TAKEN |= {
+    "elements and fields in brackets": (
+        f"SELECT s.place['CITY'] AS a, s.place['at'].x AS b, s.old['City'][0] AS c, "
+        f"s.old[0].City AS d, s.old.at['x'][CAST(1 AS TINYINT)] AS e {_SHOPS} "
+        "WHERE s.old[NULL] IS NULL AND s.old[LENGTH(s.shop)] IS NULL"
+    ),
+    "values of a map by other types": f"SELECT l.names[1] AS a, l.more.of['x'] AS b {_LABELS}",
 }
 TAKEN |= {
     "maps that are not compared": (

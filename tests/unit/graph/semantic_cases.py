@@ -15,7 +15,11 @@ COLUMNS = {
         "tags": "array<string>",
     },
     "users": {"customer": "string", "segment": "string", "age": "int"},
-    "shops": {"shop": "string", "place": "struct<City: string, at: struct<x: int, y: int>>"},
+    "shops": {
+        "shop": "string",
+        "place": "struct<City: string, at: struct<x: int, y: int>>",
+        "old": "array<struct<City: string, at: struct<x: int, y: int>>>",
+    },
     "labels": {
         "shop": "string",
         "names": "map<string, string>",

@@ -4,13 +4,30 @@ from __future__ import annotations
 
 import pytest
 
-from spark_jobs.graph.canonical import canonical_query
+from spark_jobs.graph.canonical import canonical_query, output_columns
 from spark_jobs.graph.dialect import to_sql
 from spark_jobs.graph.parsing import SqlText, parse_select
 from spark_jobs.graph.resolve import resolve
 from spark_jobs.names import TableName
 
-TABLES = {TableName.parse("silver.t"): {"a": "int", "tags": "array<string>", "m": "map<int,int>"}}
+COLUMNS = {
+    "a": "int",
+    "tags": "array<string>",
+    "m": "map<int,int>",
+    "st": "struct<City:string,at:struct<x:int>>",
+    "sts": "array<struct<City:string,at:struct<x:int>>>",
+}
+TABLES = {TableName.parse("silver.t"): COLUMNS}
+# Of elements and fields.
+TYPES = {
+    "st['city']": "string",
+    "st['at'].x": "int",
+    "sts['City']": "array<string>",
+    "sts.at.x": "array<int>",
+    "sts['City'][0]": "string",
+    "sts[0]['at']['x']": "int",
+    "tags[a]": "string",
+}
 # Spark names the columns of a generator after its type.
 GENERATED = {
     "SELECT x.col FROM (SELECT a, EXPLODE(tags) FROM silver.t) AS x": (
@@ -36,3 +53,11 @@ def test_a_generator_without_a_name_gets_none(written: str):
     resolved = resolve(tree, TABLES, text, "view")
     assert resolved.problems == ()
     assert to_sql(canonical_query(tree, resolved.tree)) == GENERATED[written]
+
+
+@pytest.mark.parametrize("value", TYPES)
+def test_elements_and_fields_have_types(value: str):
+    text = SqlText("view.sql", f"SELECT {value} AS v FROM silver.t")
+    tree = parse_select(text)
+    (column,) = output_columns(tree, resolve(tree, TABLES, text, "view").tree)
+    assert column.type == TYPES[value]
