@@ -19,6 +19,7 @@ ACTIONS = {
     "release a view": 2,
     "replay a view": 2,
     "verify a view": 2,
+    "rebuild a table": 2,
     "maintain": 1,
     "trim logs": 3,
     "restart a part": 1,

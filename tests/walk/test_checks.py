@@ -16,7 +16,7 @@ from spark_jobs.serving.report.status_check import Trouble
 from tests.walk.__main__ import STEPS
 from tests.walk.plan import ACTIONS, FAULTS
 from tests.walk.quiet import passes_but_for_drift
-from tests.walk.work import verified
+from tests.walk.work import rebuilt, verified
 from tests.walk.world import WalkFailedError, World
 
 DRIFT = str(Trouble("bronze.users", "a new column", "schema-drift"))
@@ -59,6 +59,13 @@ def test_an_unavailable_part_passes_and_a_silent_success_does_not() -> None:
     assert verified(1, "Error: the state database is unavailable") == "1"
     with pytest.raises(AssertionError):
         verified(0, "")
+
+
+def test_a_table_that_differs_from_its_records_fails() -> None:
+    assert rebuilt(1, "Error: a batch is not finished") == "1"
+    assert rebuilt(0, '{"rows": 3, "right": true}') == "equal"
+    with pytest.raises(AssertionError):
+        rebuilt(0, '{"rows": 3, "right": false}')
 
 
 def test_only_schema_drift_passes_at_a_quiet_point() -> None:

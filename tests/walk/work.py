@@ -174,6 +174,28 @@ def verified(code: int, output: str) -> str:
     return " ".join(findings) or str(code)
 
 
+def rebuild_a_table(world: World, rng: random.Random) -> str:
+    """Compute a silver table again from its records, and compare, while the streams go on.
+
+    It may fail, because a batch was cut off and the streams are down, for instance.
+    """
+    table = rng.choice(world.tables)
+    code, output = world.tidemark("rebuild", f"silver.{table}", "--json")
+    return f"{table}: {rebuilt(code, output)}"
+
+
+def rebuilt(code: int, output: str) -> str:
+    """What ``rebuild --json`` found, or the exit status if it ended with an error.
+
+    Raises:
+        AssertionError: the table differs from its records.
+    """
+    if code != 0:
+        return str(code)
+    assert '"right": true' in output, output
+    return "equal"
+
+
 def maintain(world: World, rng: random.Random) -> str:
     """Remove files that no retained version needs."""
     del rng
@@ -215,6 +237,7 @@ ACTION_STEPS: dict[str, Action] = {
     "release a view": release_a_view,
     "replay a view": replay_a_view,
     "verify a view": verify_a_view,
+    "rebuild a table": rebuild_a_table,
     "maintain": maintain,
     "trim logs": trim_logs,
     "restart a part": restart_a_part,

@@ -76,6 +76,11 @@ class World:
         """Names of the gold views that are deployed."""
         return sorted(Manifest.read(self.settings.manifest_file).gold)
 
+    @property
+    def tables(self) -> list[str]:
+        """Names of the silver tables that are deployed."""
+        return sorted(Manifest.read(self.settings.manifest_file).silver)
+
     def tidemark(self, *words: str) -> tuple[int, str]:
         """Run a command; it may fail while parts are unavailable, but only with its own errors.
 
