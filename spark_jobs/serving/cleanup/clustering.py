@@ -6,12 +6,15 @@ locked like by its writer. Spark starts for the first table that needs it.
 
 from __future__ import annotations
 
+import json
 import logging
-from collections.abc import Callable, Collection, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from spark_jobs.graph.atomic import replace_file
 from spark_jobs.serving.project import OpenProject
 
 if TYPE_CHECKING:
@@ -20,6 +23,9 @@ if TYPE_CHECKING:
     from spark_jobs.graph.manifest import GoldEntry, SilverEntry
 
 logger = logging.getLogger(__name__)
+
+# In the state directory.
+_CHECKED = "checked-bounds.json"
 
 
 def cluster_tables(project: OpenProject, names: Collection[str]) -> Iterator[str]:
@@ -64,13 +70,18 @@ def correct_tables(project: OpenProject, names: Collection[str]) -> Iterator[str
     from spark_jobs.storage import writer
     from spark_jobs.storage.float_bounds import lack_nan
     from spark_jobs.storage.lake import Lake
+    from spark_jobs.storage.log import table_version
 
-    lake = Lake(project.settings.lake)
+    lake, checked = Lake(project.settings.lake), _Checked(project.settings.state / _CHECKED)
     with _spark(project) as spark:
         for entry in _entries(project, names):
             silver = isinstance(entry, SilverEntry)
             places = SilverTables.of(lake, entry).places if silver else ()
-            wrong = [one for one in places or (lake.location(entry.table_name),) if lack_nan(one)]
+            all_places = places or (lake.location(entry.table_name),)
+            versions = {one: table_version(one) for one in all_places}
+            ids = {one: found.table_id for one, found in versions.items() if found}
+            wrong = [one for one in ids if ids[one] not in checked.ids and lack_nan(one)]
+            checked.add(ids[one] for one in ids if one not in wrong)
             if not wrong:
                 continue
             try:
@@ -81,7 +92,27 @@ def correct_tables(project: OpenProject, names: Collection[str]) -> Iterator[str
             except Exception as error:  # noqa: BLE001 - what else maintain does is not less needed
                 logger.warning("files not rewritten table=%s error=%s", entry.table_name, error)
             else:
+                checked.add(ids[one] for one in wrong)
                 yield str(entry.table_name)
+
+
+class _Checked:
+    """The ids of tables that have no wrong bounds, and get none: their footers are read once."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        try:
+            self.ids = frozenset(json.loads(file.read_text("utf-8")))
+        except (OSError, ValueError):
+            self.ids = frozenset[str]()
+
+    def add(self, ids: Iterable[str]) -> None:
+        more = self.ids.union(ids)
+        if more != self.ids:
+            self.ids = more
+            # On a full disk, the footers are read once more next time.
+            with suppress(OSError):
+                replace_file(self._file, json.dumps(sorted(more)))
 
 
 def _entries(project: OpenProject, names: Collection[str]) -> Iterator[SilverEntry | GoldEntry]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -23,6 +24,7 @@ from spark_jobs.state.attempts import AttemptStatus, RefreshAttempt
 from spark_jobs.state.progress import StreamProgress, sink_query
 from spark_jobs.state.store import ControlStore
 from spark_jobs.state.types import utc_now
+from spark_jobs.storage import float_bounds
 from spark_jobs.storage.checkpoints import write_text
 from spark_jobs.storage.errors import TableUnknownError
 from spark_jobs.storage.history import readable
@@ -401,3 +403,19 @@ def test_a_table_that_cannot_be_rewritten_keeps_nobody_from_cleaning(
     done = maintain(project)
     assert (len(asked), done["corrected"]) == (1, [])
     assert row(done, "gold.spend")["removed"] > 0
+
+
+def test_the_footers_of_a_table_are_read_once(
+    project: Path, lake: Path, store: ControlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    del store
+    read: list[str] = []
+    monkeypatch.setattr(float_bounds, "lack_nan", lambda location: read.append(location) or False)
+    table(lake / "gold/spend", days=60)
+    for _ in range(2):
+        assert maintain(project)["corrected"] == []
+    assert read == [str(lake / "gold/spend")]
+    shutil.rmtree(lake / "gold/spend")
+    table(lake / "gold/spend", days=60)
+    maintain(project)
+    assert len(read) == 2
