@@ -9,6 +9,7 @@ from sqlglot import exp
 from spark_jobs.graph.functions import called_name, is_group_aggregate
 from spark_jobs.graph.inference import chosen_values
 from spark_jobs.graph.maintenance.exact_sums import LONGEST_MEAN, has_exact_negative
+from spark_jobs.graph.maintenance.group_types import merges
 from spark_jobs.graph.maintenance.subqueries import FULL_OVER_NO_ROWS
 from spark_jobs.graph.tie_breakers import unbroken_ties
 
@@ -59,6 +60,8 @@ def _forms_refreshed_in_full(node: exp.Expr) -> Iterator[str]:
         yield "value over no rows"
     if isinstance(node, exp.Not) and _is_in_floats(node.this.unnest()):
         yield "not in of two zeros"
+    if any(merges(*kinds) for kinds in _compared(node)):
+        yield "groups of another type"
 
 
 def _forms_with_a_rule(node: exp.Expr) -> Iterator[str]:
@@ -69,6 +72,17 @@ def _forms_with_a_rule(node: exp.Expr) -> Iterator[str]:
         yield "subquery in an aggregate"
     if isinstance(node, exp.Having) and node.find(exp.Exists, exp.In, exp.Subquery):
         yield "subquery in having"
+
+
+def _compared(node: exp.Expr) -> Iterator[tuple[str, str]]:
+    """The types of what a subquery is compared by, and of what it is compared with."""
+    if isinstance(node, exp.EQ) and node.find_ancestor(exp.Subquery, exp.Exists):
+        kinds = (_text(node.this.type), _text(node.expression.type))
+        yield from (kinds, kinds[::-1])
+    query = node.args.get("query") if isinstance(node, exp.In) else None
+    found = query.unnest() if query else None
+    if isinstance(found, exp.Query):
+        yield _text(found.selects[0].type), _text(node.this.type)
 
 
 def _text(kind: exp.DataType | None) -> str:

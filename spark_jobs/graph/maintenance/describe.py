@@ -26,6 +26,7 @@ from spark_jobs.graph.maintenance.algebra import (
 )
 from spark_jobs.graph.maintenance.builder import Outputs
 from spark_jobs.graph.maintenance.delta import group_keys
+from spark_jobs.graph.maintenance.group_types import check_groups
 from spark_jobs.graph.maintenance.incomparable import MAP, VARIANT, incomparable, netted_operators
 from spark_jobs.graph.maintenance.program import check_clock
 from spark_jobs.graph.maintenance.query import build
@@ -64,6 +65,7 @@ def maintenance_of(
         check_clock(whole)
         _check_types(whole, types)
         check_zeros(whole, types)
+        check_groups(whole, types)
         key = _key(unique.columns(whole), outputs)
         _check_computed(whole, types, keyed=bool(key))
         root = cutter.cut(whole)

@@ -19,6 +19,7 @@ COLUMNS = {
     "longest": "decimal(38,8)",
     "at": "timestamp",
     "bits": "binary",
+    "s": "string",
     "place": "struct<at:struct<x:int>>",
 }
 SCHEMAS = {TableName.parse("silver.t"): COLUMNS}
@@ -77,6 +78,14 @@ SCHEMAS = {TableName.parse("silver.t"): COLUMNS}
                 "AS v FROM silver.t AS t"
             ),
             ("value over no rows",),
+        ),
+        (
+            "(SELECT SUM(u.k) FROM silver.t AS u WHERE u.s = t.k + 1) AS v FROM silver.t AS t",
+            ("groups of another type",),
+        ),
+        (
+            "t.k AS v FROM silver.t AS t WHERE t.k > 1 OR t.k IN (SELECT u.s FROM silver.t AS u)",
+            ("groups of another type",),
         ),
         ("APPROX_TOP_K(t.k) AS v FROM silver.t AS t", ()),
         ("t.k AS v FROM silver.t AS t UNION ALL SELECT t.big FROM silver.t AS t", ()),
