@@ -8,6 +8,7 @@ from sqlglot import exp
 
 from spark_jobs.graph.functions import called_name, is_group_aggregate
 from spark_jobs.graph.inference import chosen_values
+from spark_jobs.graph.maintenance.correlated import sees_groups
 from spark_jobs.graph.maintenance.exact_sums import LONGEST_MEAN, has_exact_negative
 from spark_jobs.graph.maintenance.group_types import merges
 from spark_jobs.graph.maintenance.subqueries import FULL_OVER_NO_ROWS
@@ -72,6 +73,8 @@ def _forms_with_a_rule(node: exp.Expr) -> Iterator[str]:
         yield "subquery in an aggregate"
     if isinstance(node, exp.Having) and node.find(exp.Exists, exp.In, exp.Subquery):
         yield "subquery in having"
+    if isinstance(node, exp.Select) and sees_groups(node):
+        yield "correlated subquery of groups"
 
 
 def _compared(node: exp.Expr) -> Iterator[tuple[str, str]]:

@@ -104,6 +104,8 @@ class Grammar:
         source = f"{table} AS {alias}"
         one, other = write.condition(names), write.condition(names)
         groups = f"(SELECT {ours} AS k, MAX({value}) AS v FROM {source} GROUP BY {ours}) q{alias}"
+        grouped = f"{tie}{more} GROUP BY {write.value(names, INT)} HAVING {call} > 0"
+        first = f"{tie}{more} {self._order(names)} LIMIT"
         return self.rng.choice(
             [
                 f"{outer} >= (SELECT {value} FROM {source} WHERE {one} ORDER BY {value} LIMIT 1)",
@@ -121,6 +123,12 @@ class Grammar:
                 f"{outer} >= (SELECT {call} FROM {source} WHERE {tie}{more})",
                 f"({outer} = 1 OR EXISTS (SELECT 1 FROM {source} WHERE {tie}{more}))",
                 f"({outer} = 1 OR {outer} IN (SELECT {value} FROM {source} WHERE {tie}))",
+                f"{outer} >= (SELECT {value} FROM {source} WHERE {first} 1)",
+                f"{outer} IN (SELECT {value} FROM {source} WHERE {first} 2)",
+                f"EXISTS (SELECT 1 FROM {source} WHERE {grouped})",
+                f"NOT EXISTS (SELECT 1 FROM {source} WHERE {grouped})",
+                f"{outer} IN (SELECT {call} FROM {source} WHERE {grouped})",
+                f"NOT {outer} IN (SELECT {call} FROM {source} WHERE {grouped})",
             ]
         )
 

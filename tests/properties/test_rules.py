@@ -338,6 +338,204 @@ RULES: dict[str, tuple[MaintenanceStrategy, str]] = {
             "(SELECT 1 FROM silver.b AS b WHERE b.z > 3)"
         ),
     ),
+    "last value for each row": (
+        GROUPS,
+        (
+            "SELECT a.x, (SELECT b.z FROM silver.b AS b WHERE b.k = a.k ORDER BY b.x DESC, "
+            "b.z LIMIT 1) AS v FROM silver.a AS a"
+        ),
+    ),
+    "second value for each row, by position": (
+        GROUPS,
+        (
+            "SELECT a.x, (SELECT b.z + 1 AS n FROM silver.b AS b WHERE b.k = a.k ORDER BY 1 "
+            "DESC LIMIT 1 OFFSET 1) AS v FROM silver.a AS a"
+        ),
+    ),
+    "last value of a join, by two columns, in a condition": (
+        GROUPS,
+        (
+            "SELECT a.x FROM silver.a AS a WHERE a.y >= (SELECT c.y FROM silver.b AS b JOIN "
+            "silver.c AS c ON c.j = b.k WHERE b.k = a.k AND c.z < b.z AND a.x = b.x ORDER BY "
+            "c.y, b.z LIMIT 1)"
+        ),
+    ),
+    "last value for an expression": (
+        GROUPS,
+        (
+            "SELECT a.k, (SELECT b.z AS n FROM silver.b AS b WHERE b.k - 1 = a.x - 1 "
+            "ORDER BY n DESC LIMIT 1) AS v FROM silver.a AS a WHERE a.y > 2"
+        ),
+    ),
+    "last value in an aggregate": (
+        GROUPS,
+        (
+            "SELECT a.k, MAX(IF(a.x > 0, (SELECT b.z FROM silver.b AS b WHERE b.k = a.k "
+            "ORDER BY b.x, b.z LIMIT 1), 0)) AS v FROM silver.a AS a GROUP BY a.k"
+        ),
+    ),
+    "largest group of a row": (
+        KEPT,
+        (
+            "SELECT a.x, (SELECT b.x FROM silver.b AS b WHERE b.k = a.k GROUP BY b.x ORDER "
+            "BY COUNT(*) DESC, b.x LIMIT 1) AS v FROM silver.a AS a"
+        ),
+    ),
+    "IN the first rows of each row": (
+        GROUPS,
+        (
+            f"{_OF_A} a.x IN (SELECT b.x FROM silver.b AS b WHERE b.k = a.k ORDER BY b.z, b.x "
+            "LIMIT 1)"
+        ),
+    ),
+    "NOT IN the first rows of each row": (
+        GROUPS,
+        (
+            f"{_OF_A} NOT a.x IN (SELECT b.x FROM silver.b AS b WHERE b.k = a.k ORDER BY b.z, "
+            "b.x LIMIT 2)"
+        ),
+    ),
+    "EXISTS of a second row": (
+        GROUPS,
+        (
+            f"{_OF_A} EXISTS (SELECT 1 FROM silver.b AS b WHERE b.k = a.k ORDER BY b.z LIMIT "
+            "1 OFFSET 1)"
+        ),
+    ),
+    "QUALIFY of the rows of a row": (
+        GROUPS,
+        (
+            "SELECT a.x, (SELECT b.z FROM silver.b AS b WHERE b.k = a.k QUALIFY ROW_NUMBER() "
+            "OVER (ORDER BY b.x, b.z) = 1) AS v FROM silver.a AS a"
+        ),
+    ),
+    "window over the rows of a row": (
+        GROUPS,
+        (
+            f"{_OF_A} a.y IN (SELECT SUM(b.z) OVER (PARTITION BY b.x) FROM silver.b AS b "
+            "WHERE b.k = a.k)"
+        ),
+    ),
+    "distinct values of a row": (
+        KEPT,
+        (
+            "SELECT a.x, (SELECT DISTINCT b.k * 2 FROM silver.b AS b WHERE b.k = a.k) AS v "
+            "FROM silver.a AS a"
+        ),
+    ),
+    "only group of a row": (
+        KEPT,
+        (
+            "SELECT a.x, (SELECT COUNT(b.z) FROM silver.b AS b WHERE b.k = a.k GROUP BY b.k) "
+            "AS v FROM silver.a AS a"
+        ),
+    ),
+    "EXISTS of a group": (
+        KEPT,
+        (
+            f"{_OF_A} EXISTS (SELECT 1 FROM silver.b AS b WHERE b.k = a.k GROUP BY b.x HAVING "
+            "COUNT(*) > 1)"
+        ),
+    ),
+    "NOT EXISTS of a group": (
+        KEPT,
+        (
+            f"{_OF_A} NOT EXISTS (SELECT b.x FROM silver.b AS b WHERE b.k = a.k AND b.z > 3 "
+            "GROUP BY b.x HAVING SUM(b.z) > 4)"
+        ),
+    ),
+    "EXISTS of a group by nothing else": (
+        KEPT,
+        f"{_OF_A} EXISTS (SELECT b.k FROM silver.b AS b WHERE b.k = a.k GROUP BY b.k)",
+    ),
+    "EXISTS of a group for some rows": (
+        KEPT,
+        (
+            f"{_OF_A} NOT EXISTS (SELECT 1 FROM silver.b AS b WHERE b.k = a.k AND a.y > 3 "
+            "GROUP BY b.x HAVING COUNT(*) > 1)"
+        ),
+    ),
+    "EXISTS of a group as a value": (
+        KEPT,
+        (
+            "SELECT a.x, IF(EXISTS (SELECT 1 FROM silver.b AS b WHERE b.k = a.k GROUP BY b.x "
+            "HAVING COUNT(*) > 1), 1, 0) AS v FROM silver.a AS a"
+        ),
+    ),
+    "EXISTS of a group or of a row": (
+        KEPT,
+        (
+            f"{_OF_A} a.y > 5 OR EXISTS (SELECT 1 FROM silver.b AS b WHERE b.k = a.k "
+            "GROUP BY b.x HAVING COUNT(*) > 1)"
+        ),
+    ),
+    "EXISTS within EXISTS of a group": (
+        KEPT,
+        (
+            f"{_OF_A} EXISTS (SELECT 1 FROM silver.b AS b WHERE b.k = a.k AND EXISTS (SELECT "
+            "1 FROM silver.c AS c WHERE c.j = b.k GROUP BY c.y HAVING COUNT(*) > 0) GROUP BY "
+            "b.x HAVING COUNT(*) > 1)"
+        ),
+    ),
+    "IN the values of groups": (
+        GROUPS,
+        (
+            f"{_OF_A} a.y IN (SELECT MAX(b.z) FROM silver.b AS b WHERE b.k = a.k GROUP BY b.x "
+            "HAVING COUNT(*) > 0)"
+        ),
+    ),
+    "NOT IN the values of groups": (
+        GROUPS,
+        (f"{_OF_A} NOT a.y IN (SELECT MAX(b.z) FROM silver.b AS b WHERE b.k = a.k GROUP BY b.x)"),
+    ),
+    "IN the keys of groups, in an OR": (
+        KEPT,
+        (
+            f"{_OF_A} a.y > 5 OR a.x IN (SELECT b.x FROM silver.b AS b WHERE b.k = a.k GROUP "
+            "BY b.x HAVING COUNT(*) > 1)"
+        ),
+    ),
+    "EXISTS of an aggregate over nothing": (
+        KEPT,
+        f"{_OF_A} EXISTS (SELECT 1 FROM silver.b AS b WHERE b.k = a.k HAVING COUNT(*) = 0)",
+    ),
+    "NOT EXISTS of an aggregate over nothing": (
+        KEPT,
+        (
+            f"{_OF_A} NOT EXISTS (SELECT SUM(b.z) FROM silver.b AS b WHERE b.k = a.k HAVING "
+            "SUM(b.z) > 3 OR COUNT(b.z) = 0)"
+        ),
+    ),
+    "EXISTS of an aggregate, which has a row": (
+        ROWS,
+        f"{_OF_A} EXISTS (SELECT MAX(b.z) FROM silver.b AS b WHERE b.k = a.k)",
+    ),
+    "EXISTS of an aggregate as a value": (
+        KEPT,
+        (
+            "SELECT a.x, IF(EXISTS (SELECT 1 FROM silver.b AS b WHERE b.k = a.k HAVING "
+            "COUNT(*) <> 1), 1, 0) AS v FROM silver.a AS a"
+        ),
+    ),
+    "IN an aggregate for each row": (
+        GROUPS,
+        f"{_OF_A} a.y IN (SELECT MAX(b.z) FROM silver.b AS b WHERE b.k = a.k)",
+    ),
+    "NOT IN an aggregate for each row": (
+        KEPT,
+        (
+            f"{_OF_A} NOT a.x IN (SELECT COUNT(b.z) FROM silver.b AS b WHERE b.k = a.k) "
+            "AND a.y NOT IN (SELECT SUM(b.z) FROM silver.b AS b WHERE b.k = a.k)"
+        ),
+    ),
+    "value of an aggregate with HAVING": (
+        KEPT,
+        (
+            "SELECT a.x, (SELECT SUM(b.z) FROM silver.b AS b WHERE b.k = a.k HAVING COUNT(*) "
+            "<> 1) AS v, (SELECT COUNT(*) FROM silver.b AS b WHERE b.k = a.k HAVING COUNT(*) "
+            "< 2) AS n FROM silver.a AS a"
+        ),
+    ),
     "correlated on both sides of OR": (
         KEPT,
         (
@@ -1444,6 +1642,52 @@ REFUSED = {
             "WHERE s.ax = s.k)"
         ),
     ),
+    "last value by another condition than equality": (
+        "UNRESOLVED_COLUMN",
+        (
+            "SELECT a.x, (SELECT b.z FROM silver.b AS b WHERE b.k < a.k ORDER BY b.x LIMIT 1) AS v "
+            "FROM silver.a AS a"
+        ),
+    ),
+    "EXISTS of a group by another condition than equality": (
+        "UNRESOLVED_COLUMN",
+        (
+            f"{_OF_A} EXISTS (SELECT 1 FROM silver.b AS b WHERE b.k <= a.k "
+            "GROUP BY b.x HAVING COUNT(*) > 1)"
+        ),
+    ),
+    "EXISTS of a group of ROLLUP": (
+        "UNRESOLVED_COLUMN",
+        (
+            f"{_OF_A} EXISTS (SELECT 1 FROM silver.b AS b WHERE b.k = a.k "
+            "GROUP BY ROLLUP (b.x) HAVING COUNT(*) > 1)"
+        ),
+    ),
+    "EXISTS of a group that is compared with the row around": (
+        "UNRESOLVED_COLUMN",
+        (
+            f"{_OF_A} EXISTS (SELECT 1 FROM silver.b AS b WHERE b.k = a.k "
+            "GROUP BY b.x HAVING COUNT(*) > a.y)"
+        ),
+    ),
+    "EXISTS of an aggregate if a condition without one holds": (
+        "UNRESOLVED_COLUMN",
+        (f"{_OF_A} EXISTS (SELECT MAX(b.z) FROM silver.b AS b WHERE b.k = a.k HAVING a.y > 3)"),
+    ),
+    "EXISTS of a union": (
+        "UNRESOLVED_COLUMN",
+        (
+            f"{_OF_A} EXISTS (SELECT 1 FROM silver.b AS b WHERE b.k = a.k "
+            "UNION ALL SELECT 1 FROM silver.c AS c WHERE c.j = a.k)"
+        ),
+    ),
+    "last distinct value of each row": (
+        "UNRESOLVED_COLUMN",
+        (
+            f"{_OF_A} a.y > (SELECT DISTINCT b.z FROM silver.b AS b WHERE b.k = a.k "
+            "ORDER BY b.z LIMIT 1)"
+        ),
+    ),
     "GROUPING SETS of nothing": (
         "UNSUPPORTED_CLAUSE",
         "SELECT COUNT(*) AS n FROM silver.a AS a GROUP BY GROUPING SETS (())",
@@ -1645,6 +1889,10 @@ TIED = {
     "LIMIT": (
         "SELECT r.x, COUNT(*) AS n FROM (SELECT a.x FROM silver.a AS a ORDER BY a.y LIMIT 1) AS r "
         "GROUP BY r.x"
+    ),
+    "LIMIT of a correlated subquery": (
+        "SELECT r.x, COUNT(*) AS n FROM (SELECT DISTINCT (SELECT b.x FROM silver.a AS b "
+        "WHERE b.k = a.k ORDER BY b.y LIMIT 1) AS x FROM silver.a AS a) AS r GROUP BY r.x"
     ),
     "MAX_BY": (
         "SELECT r.x, COUNT(*) AS n FROM (SELECT a.k, MAX_BY(a.x, -a.y) AS x FROM silver.a AS a "

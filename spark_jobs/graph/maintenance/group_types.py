@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from sqlglot import exp
 
@@ -16,6 +16,7 @@ from spark_jobs.graph.maintenance.algebra import (
     used,
 )
 from spark_jobs.graph.maintenance.column_types import column_types, expression_types
+from spark_jobs.graph.maintenance.correlated import KEY
 from spark_jobs.graph.maintenance.reasons import NotIncrementalError, Obstacle
 
 _FLOATS = ("float", "double")
@@ -50,23 +51,31 @@ def check_groups(node: Node, types: Mapping[str, Mapping[str, str]]) -> None:
     Raises:
         NotIncrementalError: a row around may equal several groups.
     """
-    if isinstance(node, LeftJoin) and node.side is Side.OUTER and isinstance(node.right, Aggregate):
+    if isinstance(node, LeftJoin):
         _check_join(node, types)
     for child in children(node):
         check_groups(child, types)
 
 
 def _check_join(node: LeftJoin, types: Mapping[str, Mapping[str, str]]) -> None:
-    known = column_types(node.left, types) | column_types(node.right, types)
-    for one in conjuncts(node.condition):
-        if not isinstance(one, exp.EQ):
-            continue
-        both = (one.this, one.expression)
-        key, value = both if used(one.this) <= set(node.right.columns) else both[::-1]
-        kind, other = expression_types([key, value], known)
+    found = list(_keys(node))
+    known = column_types(node.left, types) | column_types(node.right, types) if found else {}
+    for both in found:
+        kind, other = expression_types(both, known)
         if merges(kind, other):
             text = (
                 f"a subquery that compares values of type {kind} with {other}, to which several "
                 "may be equal, has no incremental rule: cast them in the subquery"
             )
             raise NotIncrementalError(Obstacle.UNSUPPORTED_SUBQUERY, text)
+
+
+def _keys(node: LeftJoin) -> Iterator[list[exp.Expr]]:
+    """The columns by which a subquery's rows were grouped, with what each is compared with."""
+    grouped = node.side is Side.OUTER and isinstance(node.right, Aggregate)
+    for one in conjuncts(node.condition):
+        if isinstance(one, exp.EQ):
+            both = [one.this, one.expression]
+            key, value = both if used(one.this) <= set(node.right.columns) else both[::-1]
+            if grouped or KEY in key.name:
+                yield [key, value]

@@ -22,6 +22,7 @@ from spark_jobs.graph.maintenance.algebra import (
 )
 from spark_jobs.graph.maintenance.builder import Builder, Built, Outputs
 from spark_jobs.graph.maintenance.clauses import each_copy
+from spark_jobs.graph.maintenance.correlated import over_groups
 from spark_jobs.graph.maintenance.reasons import NotIncrementalError, Obstacle
 from spark_jobs.graph.maintenance.scope import Scope, named
 from spark_jobs.graph.maintenance.select import Selected, build_select
@@ -50,6 +51,7 @@ def build(query: str, *, keys: Mapping[str, frozenset[str]] | None = None) -> Bu
     _check_parentheses(tree)
     # Make aliases unique, also if a subquery reuses a name.
     tree = qualify_tables(tree, canonicalize_table_aliases=True, dialect=dialect())
+    over_groups(tree)
     root, outputs = Builder(_build, keys or {}).query(tree)  # type: ignore[arg-type]
     _check_reads(root)
     return root, outputs

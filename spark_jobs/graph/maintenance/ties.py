@@ -91,4 +91,5 @@ def _value(term: exp.Expr) -> exp.Expr:
 
 def _columns(expressions: Iterable[exp.Expr]) -> frozenset[str]:
     """Names of the plain columns among expressions; other expressions may map rows to equals."""
-    return frozenset(one.name for one in expressions if isinstance(one, exp.Column))
+    plain = (one.unnest() for one in expressions)
+    return frozenset(one.name for one in plain if isinstance(one, exp.Column))

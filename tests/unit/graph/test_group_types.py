@@ -18,6 +18,14 @@ SPLIT = (
     OR.format("c.j IN (SELECT b.t FROM silver.b AS b)"),
     OR.format("c.f IN (SELECT b.m FROM silver.b AS b)"),
     OR.format("EXISTS (SELECT 1 FROM silver.b AS b WHERE b.t = c.d)"),
+    (
+        "SELECT a.k FROM silver.a AS a WHERE EXISTS "
+        "(SELECT 1 FROM silver.b AS b WHERE b.t = a.k GROUP BY b.x HAVING COUNT(*) > 1)"
+    ),
+    (
+        "SELECT a.k, (SELECT b.x FROM silver.b AS b WHERE a.k = b.t ORDER BY b.z LIMIT 1) AS v "
+        "FROM silver.a AS a"
+    ),
 )
 WHOLE = (
     SUM.format("b.k = a.t"),

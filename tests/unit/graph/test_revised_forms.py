@@ -87,6 +87,34 @@ SCHEMAS = {TableName.parse("silver.t"): COLUMNS}
             "t.k AS v FROM silver.t AS t WHERE t.k > 1 OR t.k IN (SELECT u.s FROM silver.t AS u)",
             ("groups of another type",),
         ),
+        (
+            (
+                "t.k AS v FROM silver.t AS t WHERE t.k > (SELECT u.k FROM silver.t AS u "
+                "WHERE u.m = t.m ORDER BY u.n LIMIT 1)"
+            ),
+            ("correlated subquery of groups",),
+        ),
+        (
+            (
+                "t.k AS v FROM silver.t AS t WHERE NOT EXISTS (SELECT 1 FROM silver.t AS u "
+                "WHERE u.m = t.m GROUP BY u.n HAVING COUNT(*) > 1)"
+            ),
+            ("correlated subquery of groups",),
+        ),
+        (
+            (
+                "t.k AS v FROM silver.t AS t WHERE EXISTS (SELECT 1 FROM silver.t AS u "
+                "WHERE u.m = t.m HAVING COUNT(*) > 1)"
+            ),
+            ("correlated subquery of groups", "having without groups"),
+        ),
+        (
+            (
+                "t.k AS v FROM silver.t AS t WHERE t.k > (SELECT MAX(u.k) FROM silver.t AS u "
+                "WHERE u.m = t.m) AND t.k IN (SELECT u.k FROM silver.t AS u GROUP BY u.k)"
+            ),
+            (),
+        ),
         ("APPROX_TOP_K(t.k) AS v FROM silver.t AS t", ()),
         ("t.k AS v FROM silver.t AS t UNION ALL SELECT t.big FROM silver.t AS t", ()),
         ("CAST(t.k AS STRING) AS v FROM silver.t AS t UNION ALL SELECT 'all' FROM silver.t", ()),
