@@ -24,7 +24,7 @@ _LIMITS = ("limit", "offset")
 _Sides = list[tuple[exp.Expr | None, exp.Expr]]
 
 
-def over_groups(tree: exp.Query) -> None:
+def over_groups(tree: exp.Expr) -> None:
     """Rewrite the correlated subqueries of a query in place.
 
     Args:
@@ -168,10 +168,12 @@ def _number(select: exp.Select, keys: list[exp.Expr]) -> None:
     place.set("partition_by", [key.copy() for key in keys])
     place.set("order", order)
     skipped = int(offset.expression.name) if offset else 0
-    found = [exp.GT(this=place, expression=exp.Literal.number(skipped))] if offset else []
+    found: list[exp.Expr] = []
+    if offset:
+        found.append(exp.GT(this=place.copy(), expression=exp.Literal.number(skipped)))
     if limit:
         last = exp.Literal.number(skipped + int(limit.expression.name))
-        found.append(exp.LTE(this=place.copy(), expression=last))
+        found.append(exp.LTE(this=place, expression=last))
     select.set("qualify", exp.Qualify(this=exp.and_(*found)))
 
 
