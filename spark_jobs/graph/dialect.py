@@ -26,7 +26,7 @@ from sqlglot.transforms import (
 
 from spark_jobs.graph.inference import overrides
 from spark_jobs.graph.interval_texts import with_plain_number
-from spark_jobs.graph.written_calls import count_arguments, note_call, truncation
+from spark_jobs.graph.written_calls import count_arguments, note_call, note_path, truncation
 
 _SUM = re.compile(r"([\d.]*e[+-]?\d+)([+-])(.+)", re.IGNORECASE)
 _WORD = re.compile(r"\w+", re.ASCII)
@@ -186,6 +186,7 @@ class _Reader(SparkParser):
             path = exp.Literal.string("$" + "".join(parts))
             kind = exp.Literal.string("variant")
             call = exp.Anonymous(this="VARIANT_GET", expressions=[this, path, kind])
+            note_path(call, path.name)
             this = self._parse_column_ops(call)
         return this
 

@@ -10,6 +10,7 @@ from sqlglot import exp
 from spark_jobs.errors import LakehouseError, Location
 from spark_jobs.graph.dialect import to_sql
 from spark_jobs.graph.errors import UnknownColumnError, UnknownRelationError
+from spark_jobs.graph.functions import called_name
 from spark_jobs.graph.inference import field_type
 from spark_jobs.graph.parsing import SqlText
 from spark_jobs.graph.semantic_errors import ArgumentTypeError
@@ -55,7 +56,8 @@ def _dot_problem(node: exp.Dot, source: SqlText, subject: str) -> LakehouseError
 
 def _bracket_problem(node: exp.Bracket, source: SqlText, subject: str) -> LakehouseError | None:
     kind, key = _type(node.this), node.expressions[0]
-    if kind is None:
+    # ELEMENT_AT is one in sqlglot.
+    if kind is None or called_name(node):
         return None
     place, fields = source.of(node), _fields(kind)
     if fields is not None and isinstance(key, exp.Literal) and key.is_string:

@@ -5,14 +5,19 @@ sqlglot takes the star for all columns of a table, and the list for no struct.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from sqlglot import exp
 from typing_extensions import TypeIs
 
 from spark_jobs.graph.dialect import dialect
+from spark_jobs.graph.functions import called_name
 from spark_jobs.graph.sql import relations_of
+from spark_jobs.graph.written_calls import path_of_variant
 
+# The names in the path of a variant.
+_KEYS = re.compile(r"\.(\w+)|\['([^']*)'\]")
 # Returns the columns of a table of the query, with their types; None: they are not known.
 ColumnsOf = Callable[[exp.Table], dict[str, str] | None]
 
@@ -41,13 +46,19 @@ def with_fields(tree: exp.Query, columns_of: ColumnsOf) -> exp.Query:
 
 
 def with_named_fields(tree: exp.Query) -> None:
-    """Write ``STRUCT(a, b)`` for each value ``(a, b)``, whose fields are named as they are written.
+    """Write ``STRUCT(a, b)`` for each value ``(a, b)``, and name fields as they are written.
+
+    sqlglot names columns only, and numbers ``place['City']`` and ``tags[0].City``.
 
     >>> from spark_jobs.graph.dialect import parse, to_sql
     >>> tree = parse("SELECT TO_JSON((Id, b AS c)) AS j FROM t WHERE (Id, b) IN ((1, 2))")
     >>> with_named_fields(tree)
     >>> to_sql(tree)
     'SELECT TO_JSON(STRUCT(Id AS Id, b AS c)) AS j FROM t WHERE (Id, b) IN ((1, 2))'
+    >>> tree = parse("SELECT STRUCT(a['B'], f(a)[0].c, (a), a[0]) AS s FROM t")
+    >>> with_named_fields(tree)
+    >>> to_sql(tree)
+    "SELECT STRUCT(a['B'] AS B, F(a)[0].c AS c, (a) AS a, a[0] AS col4) AS s FROM t"
     """
     for values in [*tree.find_all(exp.Tuple)]:
         around: exp.Expr | None = values.parent
@@ -56,15 +67,30 @@ def with_named_fields(tree: exp.Query) -> None:
             around = around.parent
         if values.expressions and (whole or isinstance(around, exp.Func | exp.Select)):
             values.replace(exp.Struct(expressions=[_named(one) for one in values.expressions]))
+    for struct in tree.find_all(exp.Struct):
+        for number, field in enumerate(struct.expressions, start=1):
+            numbered = isinstance(field, exp.PropertyEQ) and field.name == f"col{number}"
+            if numbered and "start" not in field.this.meta:
+                named = _named(field.expression.copy())
+                field.replace(named if isinstance(named, exp.PropertyEQ) else field)
 
 
 def _named(value: exp.Expr) -> exp.Expr:
-    """A field with its name; Spark numbers other expressions."""
+    """A field with its name; Spark numbers other expressions, and so does the parser."""
     if isinstance(value, exp.Alias):
         return exp.PropertyEQ(this=value.args["alias"], expression=value.this)
-    if isinstance(value, exp.Column | exp.Dot):
-        return exp.PropertyEQ(this=exp.to_identifier(value.output_name), expression=value)
-    return value
+    name = "" if value.is_star else _name(value.unnest())
+    return exp.PropertyEQ(this=exp.to_identifier(name), expression=value) if name else value
+
+
+def _name(value: exp.Expr) -> str:
+    """The name of a column or of a field, also of one in brackets or in the path of a variant."""
+    if isinstance(value, exp.Bracket) and not called_name(value):
+        key = value.expressions[0]
+        return key.name if isinstance(key, exp.Literal) and key.is_string else ""
+    if names := _KEYS.findall(path_of_variant(value)):
+        return "".join(names[-1])
+    return value.output_name if isinstance(value, exp.Column | exp.Dot) else ""
 
 
 def _is_star_of_a_name(node: exp.Expr) -> TypeIs[exp.Column]:

@@ -16,6 +16,8 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 # Key of a node's metadata with the calls that became this node.
 _META: Final = "calls"
+# Key of a call's metadata with the path of a variant that became this call.
+_PATH: Final = "path"
 _OPENING: Final = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE}
 _CLOSING: Final = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE}
 _OF_QUERY: Final = {TokenType.SELECT, TokenType.WITH, TokenType.FROM, TokenType.VALUES}
@@ -46,6 +48,16 @@ def note_call(node: exp.Expr, tokens: Sequence[Token], at: int) -> None:
     token = tokens[at]
     call = WrittenCall(token.text, count_arguments(tokens, at + 1), token.start)
     node.meta[_META] = (*node.meta.get(_META, ()), call)
+
+
+def note_path(call: exp.Expr, path: str) -> None:
+    """Store in a call of VARIANT_GET that it was written as ``v:a.b``, with ``$.a.b``."""
+    call.meta[_PATH] = path
+
+
+def path_of_variant(node: exp.Expr) -> str:
+    """The path of ``v:a.b`` as ``$.a.b``; "" for another node, and for a written call."""
+    return str(node.meta.get(_PATH, ""))
 
 
 def written_calls(tree: exp.Expr) -> Iterator[WrittenCall]:

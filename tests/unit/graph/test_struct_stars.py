@@ -49,6 +49,28 @@ def test_fields_are_named(selected: str, relation: str, resolved: str) -> None:
     ("selected", "resolved", "kind"),
     [
         ("(Shop, place.City)", "STRUCT(s.shop AS Shop, s.place.city AS City)", "Shop"),
+        (
+            "STRUCT(place['City'], old[0].City, old[0], (place).at, place.At['X'] AS col5)",
+            (
+                "STRUCT(s.place['City'] AS City, s.old[0].city AS City, s.old[0] AS col3, "
+                "(s.place).at AS at, s.place.at['X'] AS col5)"
+            ),
+            "City: STRING",
+        ),
+        (
+            "STRUCT(PARSE_JSON(shop):a.B[0], PARSE_JSON(shop):a['C'])",
+            (
+                "STRUCT(VARIANT_GET(PARSE_JSON(s.shop), '$.a.B[0]', 'variant') AS B, "
+                "VARIANT_GET(PARSE_JSON(s.shop), '$.a[\\'C\\']', 'variant') AS C)"
+            ),
+            "",
+        ),
+        (
+            "STRUCT((Shop), ELEMENT_AT(MAP('a', 1), 'a'))",
+            "STRUCT((s.shop) AS Shop, ELEMENT_AT(MAP('a', 1), 'a') AS col2)",
+            "Shop: STRING",
+        ),
+        ("STRUCT(place.*)", "STRUCT(s.place.*)", ""),
         ("TO_JSON((Shop, 1))", "TO_JSON(STRUCT(s.shop AS Shop, 1))", "STRING"),
         ("Place", "s.place", "City: STRING"),
         ("MAX(place)", "MAX(s.place)", "City: STRING"),
