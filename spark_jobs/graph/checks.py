@@ -24,6 +24,7 @@ from spark_jobs.graph.errors import (
 )
 from spark_jobs.graph.functions import called_name, is_foreign, is_known, spark_functions
 from spark_jobs.graph.literal_checks import check_literals
+from spark_jobs.graph.output_names import output_name
 from spark_jobs.graph.parsing import SqlText
 from spark_jobs.graph.place_checks import check_places
 from spark_jobs.graph.resolve import Schemas, resolve
@@ -91,7 +92,7 @@ def check_output(
         return
     seen: set[str] = set()
     for one in tree.selects:
-        name = one.output_name
+        name = output_name(one)
         place = source.of(one)
         if not name:
             yield UnnamedColumnError(subject, to_sql(one), location=place)

@@ -30,6 +30,7 @@ from spark_jobs.graph.inference import common_type
 from spark_jobs.graph.joined_columns import contains, correct_joined_columns, note_joins_by_name
 from spark_jobs.graph.layer_names import drop_layers, unknown_layers
 from spark_jobs.graph.named_windows import with_windows_in_place
+from spark_jobs.graph.output_names import with_named_outputs
 from spark_jobs.graph.parsing import SqlText
 from spark_jobs.graph.place_checks import (
     position_of_star,
@@ -130,6 +131,7 @@ def _prepared(tree: exp.Query) -> exp.Query:
     note_joins_by_name(with_bare_positions(with_renaming_apart(copy)))
     drop_layers(copy)
     with_named_fields(copy)
+    with_named_outputs(copy)
     for select in copy.find_all(exp.Select):
         for one in select.expressions:
             if called_name(one) in GENERATORS:

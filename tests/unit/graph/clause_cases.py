@@ -332,6 +332,36 @@ REFUSED |= {
         "1:30",
     ),
 }
+REFUSED |= {
+    "the name of a field in brackets": (
+        f"SELECT x.City FROM (SELECT s.place['City'] {_SHOPS}) AS x",
+        "UNKNOWN_COLUMN",
+        "1:10",
+    ),
+    "the name of an element's field": (
+        f"WITH x AS (SELECT s.old[0].City {_SHOPS}) SELECT City FROM x",
+        "UNKNOWN_COLUMN",
+        "1:",
+    ),
+    "the name of a field that is cast": (
+        f"SELECT x.City FROM (SELECT CAST(place.City AS STRING) {_SHOPS}) AS x",
+        "UNKNOWN_COLUMN",
+        "1:10",
+    ),
+}
+TAKEN |= {
+    "outputs that have names": (
+        "SELECT x.shop, x.at, x.City FROM (SELECT CAST(shops.shop AS STRING), (place).at, "
+        "silver.shops.place.City FROM silver.shops) AS x"
+    ),
+    "outputs without names": (
+        f"SELECT x.n FROM (SELECT s.place['City'], COUNT(*) AS n {_SHOPS} "
+        f"GROUP BY s.place['City']) AS x WHERE x.n IN (SELECT s.old[0].at.x {_SHOPS})"
+    ),
+    "names for outputs that have none": (
+        f"WITH x(a, b) AS (SELECT s.place['City'], CAST('1' AS INT) {_SHOPS}) SELECT a, b FROM x"
+    ),
+}
 _BRACKETS = {
     "a field in brackets that a struct lacks": (f"SELECT s.place['town'] AS t {_SHOPS}", _FIELD),
     "a field in brackets that an inner struct lacks": (
