@@ -61,6 +61,9 @@ class UnknownTableError(SubjectError):
         for name in reversed(self.known):
             if name.partition(".")[2] == self.table:
                 return f'Did you mean "{name}"?'
+        of_catalog = self.table.lower().partition(".")[2]
+        if of_catalog in self.known:
+            return f"Tables are named layer.name, without a catalog: write {of_catalog}."
         return (
             "Tables are named layer.name after their files: bronze.NAME for sources/NAME.yml, "
             "silver.NAME and gold.NAME for sql/silver/NAME.sql and sql/gold/NAME.sql."

@@ -125,6 +125,11 @@ def test_text_that_spark_parses_differently_is_refused(query: str) -> None:
         ("WITH t AS (SELECT 1) SELECT 1 FROM (secret.t) AS t", "secret.t", "layer.name"),
         ("SELECT * FROM `gold.daily`", "gold.daily", 'Did you mean "gold.daily"?'),
         ("SELECT * FROM spark_catalog.gold.daily", "spark_catalog.gold.daily", "layer.name"),
+        (
+            "SELECT 1 FROM Spark_Catalog.Gold.daily",
+            "Spark_Catalog.Gold.daily",
+            "without a catalog: write gold.daily",
+        ),
         ("SELECT * FROM gold.daily.history", "gold.daily.history", "gold.daily"),
     ],
 )
