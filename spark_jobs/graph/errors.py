@@ -121,8 +121,17 @@ class AmbiguousColumnError(SubjectError):
     condition = "AMBIGUOUS_COLUMN"
     column: str
     relations: Sequence[str]
+    _: KW_ONLY
+    alias: str = ""
     primary = '{subject} uses column "{column}", which is in {relations: and }'
-    hint = 'Write "{relations[0]}.{column}" or "{relations[1]}.{column}".'
+    hint = "{remedy}"
+
+    @property
+    def remedy(self) -> str:
+        if self.alias:
+            return f'Write the column without "{self.alias}", or give the table another alias.'
+        first, second, *_ = (f'"{one}.{self.column}"' for one in self.relations)
+        return f"Write {first} or {second}."
 
 
 class UnknownFunctionError(SubjectError):

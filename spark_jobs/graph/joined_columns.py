@@ -35,6 +35,26 @@ def correct_joined_columns(tree: exp.Query) -> None:
             _correct(select)
 
 
+def hides(select: exp.Select, column: exp.Column) -> bool:
+    """Whether a join by name hides a column of one of its sides.
+
+    Args:
+        select: a query that ``correct_joined_columns`` changed.
+        column: of a relation of the query.
+    """
+    for join in _joins(select):
+        on = join.args.get("on")
+        if on is None or not join.meta.get(_NAMED) or join.kind in {"SEMI", "ANTI"}:
+            continue
+        for pair in on.find_all(exp.EQ):
+            left = {one.table for one in pair.this.find_all(exp.Column)}
+            hidden = left if join.side in {"RIGHT", "FULL"} else set()
+            hidden = hidden | ({pair.expression.table} if join.side != "RIGHT" else set())
+            if pair.expression.name == column.name and column.table in hidden:
+                return True
+    return False
+
+
 def _correct(select: exp.Select) -> None:
     # The expression of each column, and the relations that have it.
     found: dict[str, exp.Expr] = {}

@@ -26,6 +26,7 @@ from spark_jobs.graph.errors import (
     UnknownRelationError,
 )
 from spark_jobs.graph.functions import GENERATORS, called_name
+from spark_jobs.graph.hidden_columns import hidden_columns
 from spark_jobs.graph.inference import common_type
 from spark_jobs.graph.joined_columns import contains, correct_joined_columns, note_joins_by_name
 from spark_jobs.graph.layer_names import drop_layers, unknown_layers
@@ -110,6 +111,7 @@ def resolve(tree: exp.Query, schemas: Schemas, source: SqlText, subject: str) ->
         correct_joined_columns(qualified)
         _order_by_outputs(qualified)
         problems = list(_unresolved(qualified, schema, source, subject))
+        problems += hidden_columns(qualified, lambda one: _own(one, schema), source, subject)
         problems += wrong_names(qualified, source, subject)
         problems += [*misplaced_aliases(uses, qualified, subject), *found_before]
         typed = _Annotator(schema=schema).annotate(qualified)

@@ -362,6 +362,36 @@ TAKEN |= {
         f"WITH x(a, b) AS (SELECT s.place['City'], CAST('1' AS INT) {_SHOPS}) SELECT a, b FROM x"
     ),
 }
+REFUSED |= {
+    "the alias of a joined column that is a column too": (
+        (
+            f"SELECT o.day {_ORDERS} JOIN silver.users AS amount USING (customer)\n"
+            "WHERE amount.customer > 'a'"
+        ),
+        "AMBIGUOUS_COLUMN",
+        "2:7",
+    ),
+    "the alias of the left side of a right join that is a column too": (
+        "SELECT age.customer FROM silver.orders AS age RIGHT JOIN silver.users USING (customer)",
+        "AMBIGUOUS_COLUMN",
+        "1:8",
+    ),
+}
+TAKEN |= {
+    "an alias that is a column too": (
+        f"SELECT amount.age, customer {_ORDERS} JOIN silver.users AS amount USING (customer)"
+    ),
+    "the alias of the kept column that is a column too": (
+        f"SELECT amount.customer {_ORDERS} RIGHT JOIN silver.users AS amount USING (customer)"
+    ),
+    "the left alias of a left join that is a column too": (
+        "SELECT age.customer FROM silver.orders AS age LEFT JOIN silver.users USING (customer)"
+    ),
+    "an alias that is a column too in a join with a condition": (
+        f"SELECT amount.customer {_ORDERS} JOIN silver.users AS amount "
+        "ON amount.customer = o.customer"
+    ),
+}
 _BRACKETS = {
     "a field in brackets that a struct lacks": (f"SELECT s.place['town'] AS t {_SHOPS}", _FIELD),
     "a field in brackets that an inner struct lacks": (
