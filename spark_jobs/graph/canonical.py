@@ -57,13 +57,15 @@ def expand_order_by_all(order: exp.Order) -> None:
 def expand_group_by_all(select: exp.Select) -> None:
     """Replace GROUP BY ALL by the output expressions without an aggregate.
 
-    It stays if these contain no column: grouping by constants returns no row for an empty input,
-    which no list of expressions expresses.
+    If there are none, all rows are one group, also no rows. If these contain no column it stays:
+    grouping by constants returns no row for an empty input, which no list of expressions expresses.
     """
     group = select.args.get("group")
     if group is None or not group.args.get("all") or group.expressions:
         return
     keys = [one.unalias().copy() for one in select.selects if not aggregates(one)]
+    if not keys:
+        select.set("group", None)
     keys = [key for key in keys if key.find(exp.Column)]
     if keys:
         group.set("all", None)

@@ -61,3 +61,28 @@ def test_elements_and_fields_have_types(value: str):
     tree = parse_select(text)
     (column,) = output_columns(tree, resolve(tree, TABLES, text, "view").tree)
     assert column.type == TYPES[value]
+
+
+@pytest.mark.parametrize(
+    ("written", "canonical"),
+    [
+        (
+            "COUNT(*) AS n, MAX(a) + 1 AS m FROM silver.t GROUP BY ALL HAVING n > 0",
+            "COUNT(*) AS n, MAX(t.a) + 1 AS m FROM silver.t AS t HAVING COUNT(*) > 0",
+        ),
+        (
+            "a, COUNT(*) AS n FROM silver.t GROUP BY ALL",
+            "t.a AS a, COUNT(*) AS n FROM silver.t AS t GROUP BY t.a",
+        ),
+        # No row over no rows.
+        (
+            "1 AS k, COUNT(*) AS n FROM silver.t GROUP BY ALL",
+            "1 AS k, COUNT(*) AS n FROM silver.t AS t GROUP BY ALL",
+        ),
+    ],
+)
+def test_group_by_all_of_aggregates_only_is_one_group(written: str, canonical: str):
+    text = SqlText("view.sql", f"SELECT {written}")
+    tree = parse_select(text)
+    found = canonical_query(tree, resolve(tree, TABLES, text, "view").tree)
+    assert to_sql(found) == f"SELECT {canonical}"
