@@ -27,12 +27,13 @@ from spark_jobs.graph.errors import (
 )
 from spark_jobs.graph.functions import GENERATORS, called_name
 from spark_jobs.graph.hidden_columns import hidden_columns
-from spark_jobs.graph.inference import common_type
+from spark_jobs.graph.inference import common_type, spark_type
 from spark_jobs.graph.joined_columns import contains, correct_joined_columns, note_joins_by_name
 from spark_jobs.graph.layer_names import drop_layers, unknown_layers
 from spark_jobs.graph.named_windows import with_windows_in_place
 from spark_jobs.graph.output_names import with_named_outputs
 from spark_jobs.graph.parsing import SqlText
+from spark_jobs.graph.pivots import without_pivots
 from spark_jobs.graph.place_checks import (
     position_of_star,
     with_bare_positions,
@@ -92,7 +93,8 @@ def resolve(tree: exp.Query, schemas: Schemas, source: SqlText, subject: str) ->
     reader = dialect()
     schema = _schema(schemas, tree)
     try:
-        prepared = with_fields(_prepared(tree), lambda table: _columns(table, schemas))
+        written = without_pivots(tree, lambda query: _outputs_of(query, schemas, source, subject))
+        prepared = with_fields(_prepared(written), lambda table: _columns(table, schemas))
         uses = alias_uses(prepared, source)
         found_before = [
             *ambiguous_outputs(prepared, source, subject),
@@ -125,6 +127,16 @@ def resolve(tree: exp.Query, schemas: Schemas, source: SqlText, subject: str) ->
     if not problems:
         problems += check_semantics(typed, source, subject)
     return Resolved(typed, tuple(problems))
+
+
+def _outputs_of(
+    query: exp.Query, schemas: Schemas, source: SqlText, subject: str
+) -> dict[str, str] | None:
+    """The columns of a query with their types, "" if unknown; None if it has problems."""
+    found = resolve(query, schemas, source, subject)
+    columns = {one.alias_or_name: spark_type(one, dialect()) for one in found.tree.selects}
+    whole = len(columns) == len(found.tree.selects) and "*" not in columns
+    return columns if whole and not found.problems else None
 
 
 def _prepared(tree: exp.Query) -> exp.Query:

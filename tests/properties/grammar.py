@@ -6,7 +6,7 @@ import random
 from collections.abc import Sequence
 
 from tests.properties.expressions import KINDS, Column, Columns, Expressions
-from tests.properties.tables import DOUBLE, FLAG, INT, LIST, TYPES, Tables
+from tests.properties.tables import DOUBLE, FLAG, INT, LIST, TEXT, TYPES, Tables
 
 Kinds = Sequence[str]
 _SETS = ("UNION ALL", "UNION", "INTERSECT", "EXCEPT", "INTERSECT ALL", "EXCEPT ALL")
@@ -34,6 +34,7 @@ class Grammar:
         if depth > 0:
             forms += [self._windowed, self._windowed, self._limited, self._united]
             forms += [self._sets, self._common, self._grouped, self._matched]
+            forms += [self._pivoted, self._unpivoted]
             forms += [self._exploded] if self.lists else []
         return self.rng.choice(forms)(depth, kinds)
 
@@ -254,6 +255,33 @@ class Grammar:
             values[list(kinds).index(INT)] = f"GROUPING({one[0]})"
         where = self._where(columns, depth - 1)
         return f"{self._select(values)} FROM {text}{where} GROUP BY {form.format(keys)}"
+
+    def _prepared(self, depth: int) -> tuple[str, str]:
+        """A query of a key and two numbers, g, u and w, and the kind of the key."""
+        text, columns = self._from(depth - 1)
+        [(key, kind)] = self._keys(columns, 1)
+        # Of a known type, as PIVOT and UNPIVOT need it.
+        first, second = (f"CAST({self.write.value(columns, INT)} AS INT)" for _ in range(2))
+        where = self._where(columns, depth - 1)
+        return f"(SELECT {key} AS g, {first} AS u, {second} AS w FROM {text}{where})", kind
+
+    def _pivoted(self, depth: int, kinds: Kinds) -> str:
+        query, kind = self._prepared(depth)
+        calls = [f"{self.rng.choice(('COUNT', 'SUM', 'MIN', 'MAX'))}(w)", "COUNT(*)"]
+        given = ", ".join(f"{call} AS n{i}" for i, call in enumerate(calls))
+        columns = [("p.g", kind), *((f"p.v{i}_n{n}", INT) for i in (1, 2) for n in (0, 1))]
+        values = [self.write.value(columns, kind) for kind in kinds]
+        return (
+            f"{self._select(values)} FROM {query} PIVOT ({given} FOR u IN (1 AS v1, 2 AS v2)) AS p"
+        )
+
+    def _unpivoted(self, depth: int, kinds: Kinds) -> str:
+        query, kind = self._prepared(depth)
+        columns = [("p.g", kind), ("p.n", TEXT), ("p.v", INT)]
+        values = [self.write.value(columns, kind) for kind in kinds]
+        nulls = self.rng.choice(("", " INCLUDE NULLS", " EXCLUDE NULLS"))
+        text = f"{query} UNPIVOT{nulls} (v FOR n IN (u AS a, w AS b)) AS p"
+        return f"{self._select(values)} FROM {text}{self._where(columns, depth - 1)}"
 
     def _windowed(self, depth: int, kinds: Kinds) -> str:
         text, columns = self._from(depth - 1)

@@ -536,6 +536,49 @@ RULES: dict[str, tuple[MaintenanceStrategy, str]] = {
             "< 2) AS n FROM silver.a AS a"
         ),
     ),
+    "PIVOT of counts and sums": (
+        KEPT,
+        (
+            "WITH a AS (SELECT a.k, a.x, a.y FROM silver.a AS a) "
+            "SELECT p.k, p.one_n, p.one_s, p.`2_n` FROM a "
+            "PIVOT (COUNT(y) AS n, SUM(y) AS s FOR x IN (1 AS one, 2)) AS p"
+        ),
+    ),
+    "PIVOT of an extreme by two columns": (
+        GROUPS,
+        (
+            "SELECT k, one FROM (SELECT a.k, a.x, a.y, b.z FROM silver.a AS a "
+            "LEFT JOIN silver.b AS b ON b.k = a.k) PIVOT (MAX(z) FOR (x, y) IN ((1, 5) AS one))"
+        ),
+    ),
+    "PIVOT of all rows": (
+        KEPT,
+        (
+            "WITH s AS (SELECT a.x, a.y FROM silver.a AS a) "
+            "SELECT `1`, `2` FROM s PIVOT (COUNT(y) FOR x IN (1, 2))"
+        ),
+    ),
+    "UNPIVOT": (
+        ROWS,
+        (
+            "SELECT k, n, v FROM (SELECT a.k, a.x, a.y FROM silver.a AS a) "
+            "UNPIVOT (v FOR n IN (x, y AS z))"
+        ),
+    ),
+    "UNPIVOT of pairs, with NULLs": (
+        ROWS,
+        (
+            "SELECT p.k, p.n, p.v, p.w FROM (SELECT a.k, a.x, a.y FROM silver.a AS a) "
+            "UNPIVOT INCLUDE NULLS ((v, w) FOR n IN ((x, y), (y, x))) AS p"
+        ),
+    ),
+    "groups of the values of UNPIVOT": (
+        KEPT,
+        (
+            "SELECT n, COUNT(*) AS v FROM (SELECT a.x, a.y FROM silver.a AS a) "
+            "UNPIVOT (v FOR n IN (x, y)) GROUP BY n"
+        ),
+    ),
     "correlated on both sides of OR": (
         KEPT,
         (
@@ -1686,6 +1729,28 @@ REFUSED = {
         (
             f"{_OF_A} a.y > (SELECT DISTINCT b.z FROM silver.b AS b WHERE b.k = a.k "
             "ORDER BY b.z LIMIT 1)"
+        ),
+    ),
+    "PIVOT of lists": (
+        "UNSUPPORTED_RELATION",
+        (
+            "SELECT p.k, p.one FROM (SELECT a.k, a.x, a.y FROM silver.a AS a) "
+            "PIVOT (ARRAY_SORT(COLLECT_LIST(y)) FOR x IN (1 AS one)) AS p"
+        ),
+    ),
+    "PIVOT whose values are converted": (
+        "UNSUPPORTED_RELATION",
+        "SELECT p.k, p.one FROM silver.a PIVOT (SUM(y) FOR x IN ('1' AS one)) AS p",
+    ),
+    "PIVOT of aggregates without names": (
+        "UNSUPPORTED_RELATION",
+        "SELECT p.k FROM silver.a PIVOT (SUM(y), MAX(y) FOR x IN (1)) AS p",
+    ),
+    "UNPIVOT of columns of several types": (
+        "UNSUPPORTED_RELATION",
+        (
+            "SELECT k, v FROM (SELECT a.k, a.x, 1.5 AS y FROM silver.a AS a) "
+            "UNPIVOT (v FOR n IN (x, y))"
         ),
     ),
     "GROUPING SETS of nothing": (

@@ -47,6 +47,7 @@ def build(query: str, *, keys: Mapping[str, frozenset[str]] | None = None) -> Bu
     """
     tree = parse(query)
     _separate_fields(tree)
+    _check_pivots(tree)
     _check_stars(tree)
     _check_parentheses(tree)
     # Make aliases unique, also if a subquery reuses a name.
@@ -68,6 +69,22 @@ def _separate_fields(tree: exp.Expr) -> None:
             case [relation, name, field, *more] if name.name.lower() not in _WINDOWS:
                 value = exp.Paren(this=exp.Column(this=name, table=relation))
                 column.replace(exp.Dot.build([value, field, *more]))
+
+
+def _check_pivots(tree: exp.Expr) -> None:
+    """Refuse what ``without_pivots`` left.
+
+    Raises:
+        NotIncrementalError: there is a PIVOT or UNPIVOT.
+    """
+    for pivot in tree.find_all(exp.Pivot):
+        text = (
+            "UNPIVOT of columns of several types, or of unknown ones, has no incremental rule"
+            if pivot.unpivot
+            else "PIVOT has an incremental rule only for COUNT, SUM, AVG, MIN and MAX, each with a "
+            "name if there are several, by whole numbers or texts"
+        )
+        raise NotIncrementalError(Obstacle.UNSUPPORTED_RELATION, text, pivot)
 
 
 def _check_stars(tree: exp.Expr) -> None:
