@@ -75,10 +75,10 @@ def correct_tables(project: OpenProject, names: Collection[str]) -> Iterator[str
     lake, checked = Lake(project.settings.lake), _Checked(project.settings.state / _CHECKED)
     with _spark(project) as spark:
         for entry in _entries(project, names):
-            silver = isinstance(entry, SilverEntry)
-            places = SilverTables.of(lake, entry).places if silver else ()
-            all_places = places or (lake.location(entry.table_name),)
-            versions = {one: table_version(one) for one in all_places}
+            places: tuple[str, ...] = (lake.location(entry.table_name),)
+            if isinstance(entry, SilverEntry):
+                places = SilverTables.of(lake, entry).places
+            versions = {one: table_version(one) for one in places}
             ids = {one: found.table_id for one, found in versions.items() if found}
             wrong = [one for one in ids if ids[one] not in checked.ids and lack_nan(one)]
             checked.add(ids[one] for one in ids if one not in wrong)
@@ -117,7 +117,8 @@ class _Checked:
 
 def _entries(project: OpenProject, names: Collection[str]) -> Iterator[SilverEntry | GoldEntry]:
     manifest = project.manifest
-    for entry in (*manifest.silver.values(), *manifest.gold.values()):
+    entries: list[SilverEntry | GoldEntry] = [*manifest.silver.values(), *manifest.gold.values()]
+    for entry in entries:
         if str(entry.table_name) in names:
             yield entry
 
