@@ -31,10 +31,11 @@ def check_fields(tree: exp.Query, source: SqlText, subject: str) -> Iterator[Lak
         subject: name of the declared table in messages.
     """
     yield from first_at_each_place(
-        _dot_problem(node, source, subject)
-        if isinstance(node, exp.Dot)
-        else _bracket_problem(node, source, subject)
-        for node in tree.find_all(exp.Dot, exp.Bracket)
+        _bracket_problem(node, source, subject)
+        if isinstance(node, exp.Bracket)
+        else _dot_problem(node, source, subject)
+        for node in tree.walk()
+        if isinstance(node, exp.Dot | exp.Bracket)
     )
 
 

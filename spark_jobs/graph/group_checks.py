@@ -42,7 +42,7 @@ def ungrouped_columns(select: exp.Select) -> Iterator[exp.Column]:
         select: a query that ``resolve`` qualified without problems.
     """
     group = select.args.get("group")
-    if (group is not None and group.args.get("all")) or select.args.get("pivots"):
+    if select.args.get("pivots"):
         return
     having = select.args.get("having")
     parts = [*select.expressions, *([having.this] if having is not None else [])]
@@ -51,14 +51,14 @@ def ungrouped_columns(select: exp.Select) -> Iterator[exp.Column]:
         return
     order = select.args.get("order")
     parts += [] if order is None else order.expressions
-    groups = [] if group is None else grouping_expressions(group)
-    yield from _first_uses(_outside(parts, select, groups))
+    yield from _first_uses(_outside(parts, select, _groups(select)))
 
 
 def hidden_in_qualify(select: exp.Select) -> Iterator[exp.Column]:
     """The first use of each column in QUALIFY over groups where Spark does not find it.
 
-    It finds outputs and what is grouped by, but not if that has a call of a function.
+    It finds outputs and what is grouped by, but not if that has a call of a function, or numbers
+    of two types, to which it adds a cast.
 
     Args:
         select: a query that ``resolve`` qualified without problems.
@@ -70,14 +70,20 @@ def hidden_in_qualify(select: exp.Select) -> Iterator[exp.Column]:
     grouped = group is not None or select.args.get("having") is not None
     if not grouped and not any(aggregates(one) for one in outputs):
         return
-    if group is not None and group.args.get("all"):
-        groups = [_bare(one) for one in outputs if not aggregates(one)]
-    else:
-        groups = [] if group is None else grouping_expressions(group)
-    found = _outside([qualify.this], select, [one for one in groups if not looks_up(one)])
+    groups = _groups(select)
+    kept = [one for one in groups if not looks_up(one) and not any(map(_casts, one.walk()))]
+    found = _outside([qualify.this], select, kept)
     # An output that QUALIFY names is in its place.
     of_outputs = {_start(column) for one in outputs for column in _columns(one)}
     yield from _first_uses(one for one in found if _start(one) not in of_outputs)
+
+
+def _groups(select: exp.Select) -> list[exp.Expr]:
+    """The grouping expressions; of GROUP BY ALL, the outputs without an aggregate."""
+    group = select.args.get("group")
+    if group is not None and group.args.get("all"):
+        return [_bare(one) for one in select.expressions if not aggregates(one)]
+    return [] if group is None else grouping_expressions(group)
 
 
 def _outside(
@@ -106,9 +112,23 @@ def _first_uses(columns: Iterator[exp.Column]) -> Iterator[exp.Column]:
             yield column
 
 
+def _casts(node: exp.Expr) -> bool:
+    """Whether Spark certainly adds a cast to a side of an operator."""
+    if not isinstance(node, exp.Binary):
+        return False
+    kinds = [one.type.this for one in (node.left, node.right) if isinstance(one.type, exp.DataType)]
+    whole = [one for one in kinds if one in exp.DataType.INTEGER_TYPES]
+    if isinstance(node, exp.Div | exp.IntDiv) and len(whole) == len(kinds) == 2:
+        return isinstance(node, exp.Div) or whole != [exp.DType.BIGINT] * 2
+    numbers = [one for one in kinds if one in exp.DataType.NUMERIC_TYPES]
+    dates = [one for one in kinds if one is exp.DType.DATE]
+    return len(set(numbers)) == 2 or (len(numbers) == 1 and len(dates) == 1)
+
+
 def _start(column: exp.Column) -> int | None:
     """The place of a column's name in the text."""
-    return column.this.meta.get("start")
+    start: int | None = column.this.meta.get("start")
+    return start
 
 
 def ungrouped_marks(select: exp.Select) -> Iterator[exp.Func]:

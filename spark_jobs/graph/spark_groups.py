@@ -58,9 +58,10 @@ def _name_outputs(select: exp.Select) -> None:
         one.this: one.args["alias"] for one in aliases if one.alias.lower() not in bare
     }
     renamed = {one.this for one in aliases}
-    sets = having is not None and has_sets(select)
-    beside = sets and (aggregates(having.this) or looks_up(having.this))
-    cast = sets and any(_adds_cast(one) for one in having.this.walk())
+    beside = cast = False
+    if having is not None and has_sets(select):
+        beside = aggregates(having.this) or looks_up(having.this)
+        cast = any(_adds_cast(one) for one in having.this.walk())
 
     def unknown_in_having(node: exp.Expr) -> bool:
         plain = not aggregates(node) and node.find(exp.Column) is not None

@@ -104,7 +104,9 @@ def _is_signed(
 
 def _may_make_zeros(value: exp.Expr, kinds: Mapping[str, str]) -> bool:
     """Whether a part of an expression may make a FLOAT or DOUBLE of other types."""
-    parts = [one for one in value.walk() if isinstance(one, (exp.Func, exp.Div, *_OPERATORS))]
+    parts: list[exp.Expr] = [
+        one for one in value.walk() if isinstance(one, (exp.Func, exp.Div, *_OPERATORS))
+    ]
     found = expression_types(parts, dict(kinds))
     return any(
         has_two_zeros(kind) if kind else not _keeps(part, kinds)

@@ -351,8 +351,8 @@ REFUSED |= {
 }
 TAKEN |= {
     "outputs that have names": (
-        "SELECT x.shop, x.at, x.City FROM (SELECT CAST(shops.shop AS STRING), (place).at, "
-        "silver.shops.place.City FROM silver.shops) AS x"
+        f"SELECT x.shop, x.at, x.City FROM (SELECT CAST(s.shop AS STRING), (place).at, "
+        f"s.place.City {_SHOPS}) AS x"
     ),
     "outputs without names": (
         f"SELECT x.n FROM (SELECT s.place['City'], COUNT(*) AS n {_SHOPS} "

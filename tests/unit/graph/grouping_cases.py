@@ -146,6 +146,32 @@ REFUSED |= {
         "UNGROUPED_COLUMN",
         "2:49",
     ),
+    "a number in QUALIFY that GROUP BY casts": (
+        (
+            f"SELECT COUNT(*) AS n {_ORDERS} GROUP BY order_id + 1, o.amount\n"
+            "QUALIFY RANK() OVER (ORDER BY o.amount, order_id + 1) = 1"
+        ),
+        "UNGROUPED_COLUMN",
+        "2:41",
+    ),
+    "days in QUALIFY after grouped days": (
+        (
+            f"SELECT COUNT(*) AS n {_ORDERS} GROUP BY o.day + 1\n"
+            "QUALIFY RANK() OVER (ORDER BY n) = 1 AND o.day + 1 > DATE '2026-01-01'"
+        ),
+        "UNGROUPED_COLUMN",
+        "2:44",
+    ),
+    "a column beside an aggregate with GROUP BY ALL": (
+        f"SELECT o.day, UPPER(customer) || COUNT(*) AS n {_ORDERS} GROUP BY ALL",
+        "UNGROUPED_COLUMN",
+        "1:21",
+    ),
+    "a column beside the only aggregate with GROUP BY ALL": (
+        f"SELECT order_id + COUNT(*) AS n {_ORDERS} GROUP BY ALL",
+        "UNGROUPED_COLUMN",
+        "1:8",
+    ),
     "an ungrouped column in QUALIFY": (
         (
             f"SELECT o.day, COUNT(*) AS n {_ORDERS} GROUP BY o.day\n"
@@ -188,9 +214,16 @@ TAKEN = {
         f"SELECT day, order_id AS n, age {_ORDERS} JOIN silver.users AS u USING (customer) "
         "GROUP BY CUBE (day, order_id, age) HAVING day > '2026-01-01' AND n > 1.5 AND age > n"
     ),
+    "columns beside aggregates that GROUP BY ALL has": (
+        "SELECT o.day, UPPER(customer) AS c, YEAR(day) + COUNT(*) AS n, "
+        "UPPER(customer) || MAX(customer) AS m, "
+        f"RANK() OVER (PARTITION BY day ORDER BY SUM(amount)) AS r {_ORDERS} GROUP BY ALL "
+        "ORDER BY day, n"
+    ),
     "operators of groups and functions of grouped columns in QUALIFY": (
-        f"SELECT o.day, order_id + 1 AS n {_ORDERS} GROUP BY o.day, o.order_id + 1, customer = 'a' "
-        "QUALIFY RANK() OVER (PARTITION BY YEAR(day) ORDER BY order_id + 1) = 1 "
+        f"SELECT o.day, order_id + 1L AS n {_ORDERS} "
+        "GROUP BY o.day, o.order_id + 1L, customer = 'a' "
+        "QUALIFY RANK() OVER (PARTITION BY YEAR(day) ORDER BY order_id + 1L) = 1 "
         "AND CASE WHEN customer = 'a' THEN UPPER(CAST(n AS STRING)) > 'a' END"
     ),
     "a call in QUALIFY of grouped columns": (
