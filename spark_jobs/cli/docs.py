@@ -20,7 +20,9 @@ def docs() -> None:
 @app.command()
 def build(
     context: typer.Context,
-    directory: Annotated[Path, typer.Argument(help="Directory of the site.")] = Path("site"),
+    directory: Annotated[
+        Path, typer.Argument(help="Directory of the site.", file_okay=False)
+    ] = Path("site"),
     rows: Annotated[
         bool,
         typer.Option("--rows/--no-rows", help="Show a few rows of each published gold view."),

@@ -42,6 +42,8 @@ _IN_URL: Final = re.compile(r"(://[^\s:/@]*:)[^\s@/]+@")
 _ASSIGNED: Final = re.compile(
     r"(?i)\b((?:\w*(?:password|secret|token|passwd|pwd))[\"']?\s*[=:]\s*)[\"']?[^\s\"',;]+"
 )
+_NO_ROOM: Final = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_NO_PATH: Final = {errno.ENOTDIR, errno.EEXIST, errno.ENAMETOOLONG, errno.ELOOP}
 _MASK: Final = "***"
 
 
@@ -67,7 +69,13 @@ class DiskFullError(LakehouseError):
     condition = "DISK_FULL"
     problem: str
     primary = "a write failed: {problem}"
-    hint = "Free space for the output and the state directory, and run the command again."
+    hint = "{remedy}"
+
+    @property
+    def remedy(self) -> str:
+        if self.problem.startswith(os.strerror(errno.EFBIG)):
+            return "Raise the limit on the size of files (ulimit -f), and run the command again."
+        return "Free space for the output and the state directory, and run the command again."
 
 
 class PermissionDeniedError(LakehouseError):
@@ -80,15 +88,27 @@ class PermissionDeniedError(LakehouseError):
     hint = "Correct its rights, or run the command as the account that owns it."
 
 
+class PathRefusedError(LakehouseError):
+    """A path that cannot be one, for instance below a file; this is no defect."""
+
+    condition = "PATH_REFUSED"
+    path: str
+    problem: str
+    primary = "there can be no such file: {path}: {problem}"
+    hint = "Correct the argument or the setting that names it, such as state_dir or lake_root."
+
+
 def foreseen(error: BaseException) -> LakehouseError | None:
     """The problem to report, if the error is one of the machine and no defect."""
     if not isinstance(error, OSError):
         return None
-    if error.errno in {errno.ENOSPC, errno.EDQUOT}:
+    if error.errno in _NO_ROOM:
         place = f": {error.filename}" if error.filename else ""
         return DiskFullError(f"{error.strerror}{place}")
     if error.errno in {errno.EACCES, errno.EPERM, errno.EROFS} and error.filename:
         return PermissionDeniedError(str(error.filename), str(error.strerror))
+    if error.errno in _NO_PATH and error.filename:
+        return PathRefusedError(str(error.filename), str(error.strerror))
     return None
 
 

@@ -8,10 +8,6 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
-
-from spark_jobs.terminal.crash import foreseen
-
 if TYPE_CHECKING:
     from spark_jobs.serving.page.facts import PageFacts
 
@@ -57,23 +53,17 @@ def write_page(text: str, file: Path) -> None:
     file in its place would take it away from every other program.
 
     Raises:
-        BadParameter: there can be no such file.
-        OSError: the disk is full, or the account may not write there.
+        OSError: the file cannot be written, for instance because the disk is full.
     """
     # An error's text may contain a lone surrogate, which cannot be encoded.
     content = text.encode("utf-8", errors="replace")
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        if _is_replaceable(file):
-            _replace(file, content)
-        else:
-            flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
-            with os.fdopen(os.open(file, flags, 0o600), "wb") as stream:
-                stream.write(content)
-    except OSError as error:
-        if foreseen(error):
-            raise
-        raise typer.BadParameter(f"{file}: {error.strerror}") from error
+    file.parent.mkdir(parents=True, exist_ok=True)
+    if _is_replaceable(file):
+        _replace(file, content)
+        return
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+    with os.fdopen(os.open(file, flags, 0o600), "wb") as stream:
+        stream.write(content)
 
 
 def _is_replaceable(file: Path) -> bool:

@@ -276,6 +276,48 @@ def test_a_file_of_another_account_is_no_internal_error(
     assert f"/shop/.vscode: {os.strerror(code)} [PERMISSION_DENIED]" in " ".join(said.split())
 
 
+@pytest.mark.parametrize(
+    ("state", "words"),
+    [
+        ("file", "validate"),
+        ("file/state", "upgrade --check"),
+        ("s" * 300, "validate"),
+        ("state", "docs build {}/file/site"),
+    ],
+)
+def test_a_path_that_cannot_be_one_is_no_internal_error(
+    project: Path, tmp_path: Path, state: str, words: str
+) -> None:
+    (tmp_path / "file").touch()
+    done = subprocess.run(
+        [*PROGRAM, "--project", str(project), *words.format(tmp_path).split()],
+        env={**os.environ, "TIDEMARK_STATE_DIR": str(tmp_path / state)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "INTERNAL_ERROR" not in done.stderr
+    assert done.returncode < INTERNAL_ERROR
+
+
+def test_a_limit_on_the_size_of_files_is_named(project: Path, tmp_path: Path) -> None:
+    done = subprocess.run(
+        ["bash", "-c", 'ulimit -f 2; exec "$@"', "bash", *PROGRAM, "compile"],
+        env={
+            **os.environ,
+            "TIDEMARK_PROJECT": str(project),
+            "TIDEMARK_STATE_DIR": str(tmp_path / "state"),
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "a write failed: File too large" in done.stderr
+    assert "[DISK_FULL]" in done.stderr
+    assert "ulimit -f" in done.stderr
+    assert done.returncode == 1
+
+
 def test_a_permission_error_that_names_no_file_is_unforeseen(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], project: Path
 ) -> None:

@@ -295,7 +295,7 @@ def test_the_page_of_a_project_that_never_reported(project: Path, tmp_path: Path
 
 def test_a_mistyped_directory_is_not_made(project: Path, tmp_path: Path) -> None:
     """As with ``query --output`` and ``quarantine show --to``."""
-    for name in ("nope/page.html", "nope/deeper/page.html", "state", "state/x" * 200):
+    for name in ("nope/page.html", "nope/deeper/page.html", "project", "state/x" * 200):
         words = ("page", "--to", str(tmp_path / name))
         done = CliRunner().invoke(app, ["--project", str(project), *words])
         assert done.exit_code == 2, done.output
