@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import stat
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -130,10 +131,14 @@ def known_table(table: str, known: Sequence[str]) -> str:
 def write_private(file: Path, text: str) -> None:
     """Write a file that only its owner can read: records may contain personal data."""
     try:
-        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        stream = os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="utf-8")
+        # A file that was there has the rights that somebody gave it; a device keeps its own.
+        if stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+            os.fchmod(stream.fileno(), 0o600)
+            stream.truncate(0)
     except OSError as error:
         raise typer.BadParameter(f"{file}: {error.strerror}") from error
-    with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+    with stream:
         stream.write(text)
 
 

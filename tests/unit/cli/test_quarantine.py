@@ -131,3 +131,12 @@ def test_what_is_no_place_in_a_topic_is_a_wrong_command_line(
 ) -> None:
     command = ["--project", str(tmp_path), "quarantine", "show", "clicks", *words]
     assert CliRunner().invoke(app, command).exit_code == 2
+
+
+def test_records_in_a_file_that_was_there_are_the_owners_alone(tmp_path: Path) -> None:
+    file = tmp_path / "fixed.jsonl"
+    file.write_text("older\n")
+    file.chmod(0o644)
+    write_private(file, "records\n")
+    assert file.read_text() == "records\n"
+    assert file.stat().st_mode & 0o777 == 0o600
