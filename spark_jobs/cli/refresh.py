@@ -122,7 +122,8 @@ def refresh(
     if as_json:
         typer.echo(json.dumps([result.as_dict() for result in results], indent=2))
     else:
-        wide_console().print(results_table(results) if results else NO_VIEW)
+        if results or all_views:
+            wide_console().print(results_table(results) if results else NO_VIEW)
         errors = Console(stderr=True, highlight=False, soft_wrap=True)
         for result in results:
             if result.error is not None:

@@ -52,7 +52,8 @@ def verify(
         typer.echo(json.dumps([_as_dict(*result) for result in results], indent=2))
     else:
         console = wide_console()
-        console.print(findings_table(results) if results else NO_VIEW)
+        if results or all_views:
+            console.print(findings_table(results) if results else NO_VIEW)
         for view, found in results:
             if not isinstance(found, LakehouseError) and found.examples:
                 console.print(examples_table(view, found))

@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from spark_jobs.cli.main import app
+from spark_jobs.gold.base import publications
 from spark_jobs.silver.errors import SourceUnknownError
 from tests.golden.declaration_cases import write_project
 
@@ -88,3 +89,17 @@ def test_the_release_is_printed_in_any_directory(tmp_path: Path) -> None:
 
     assert shown.exit_code == 0, shown.output
     assert shown.stdout == f"tidemark {version('tidemark')}\n"
+
+
+@pytest.mark.parametrize("verb", ["refresh", "verify", "explain"])
+def test_a_selection_of_no_changed_view_is_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verb: str
+) -> None:
+    """It said that the project has no gold view."""
+    monkeypatch.setenv("TIDEMARK_STATE_DIR", str(tmp_path / "state"))
+    monkeypatch.setattr(publications, "changed_views", lambda *_: set())
+    shown = tidemark(write_project(tmp_path / "project", {}), verb, "state:changed")
+
+    assert shown.exit_code == 0, shown.output
+    assert shown.stdout == ""
+    assert shown.stderr.strip() == "No view of this selection has changed."
