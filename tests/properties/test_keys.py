@@ -16,7 +16,7 @@ from tests.properties.seeds import CHUNKS, seeds
 from tests.properties.tables import TYPES, Rows
 
 # Of the queries; the others show duplicates, or one cannot tell.
-LEAST_PROVED = 0.15
+LEAST_PROVED = 0.2
 
 
 def keyed(engine: Engine, rng: random.Random) -> dict[str, frozenset[str]]:
@@ -31,14 +31,24 @@ def keyed(engine: Engine, rng: random.Random) -> dict[str, frozenset[str]]:
     return keys
 
 
+def drawn(rng: random.Random) -> tuple[str, str]:
+    """A query as written and in canonical form: of three the first that may have a key, if any."""
+    narrow = {table: frozenset([next(iter(types))]) for table, types in TYPES.items()}
+    for _ in range(3):
+        sql = Grammar(rng).query()
+        query = canonical(sql)
+        if maintenance_of(query, keys=narrow, types=TYPES)[0].key:
+            break
+    return sql, query
+
+
 @pytest.mark.parametrize("chunk", range(CHUNKS))
 def test_no_two_rows_share_a_proved_key(chunk: int) -> None:
     engine = Engine()
     tried = proved = 0
     for seed in seeds(chunk, 96):
         rng = random.Random(seed)
-        sql = Grammar(rng).query()
-        query = canonical(sql)
+        sql, query = drawn(rng)
         for _ in range(3):
             found, _ = maintenance_of(query, keys=keyed(engine, rng), types=TYPES)
             tried += 1
