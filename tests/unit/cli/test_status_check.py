@@ -179,7 +179,8 @@ def test_changes_that_the_connector_left_out_are_named(project: Path, store: Con
     assert "0/23D5378" in CliRunner().invoke(app, words, catch_exceptions=False).stdout
     answered = [*words, "--run", "--reason", "the row was written again"]
     told = CliRunner().invoke(app, answered, catch_exceptions=False).stdout
-    assert told == "Changes that are answered now: 1\n"
+    assert "0/23D5378" in told
+    assert told.endswith("Changes that are answered now: 1\n")
     assert check(project).exit_code == 0
 
 
