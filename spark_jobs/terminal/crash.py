@@ -18,6 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
+from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
@@ -145,7 +146,7 @@ def redacted(text: str, secrets: Sequence[str]) -> str:
 def _settings(words: Sequence[str]) -> Settings | None:
     """Settings of the project on the command line; None if they cannot be read."""
     project: Path | None = None
-    for word, following in zip(words, (*words[1:], ""), strict=True):
+    for word, following in pairwise((*words, "")):
         if word == "--project":
             project = Path(following)
         elif word.startswith("--project="):
