@@ -110,7 +110,8 @@ def _built(
     copies = SilverCopies(settings, store, *sides)
     copies.check(names)
     with ExitStack() as kept:
-        with steps.step(f"build {len(names)} silver tables from bronze") as note:
+        tables = ", ".join(f"{_SILVER}{one}" for one in names)
+        with steps.step(f"build {tables} from bronze") as note:
             built = kept.enter_context(copies.built(names, note=note))
         yield built
 
