@@ -4,13 +4,50 @@ from __future__ import annotations
 
 from bisect import bisect_right, insort
 from collections import defaultdict
-from collections.abc import Collection, Hashable, Mapping, Sequence
-from typing import Any, Final, TypeVar
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from itertools import pairwise
+from typing import Any, Final, NamedTuple, TypeVar
 
 # A node of the drawing; sortable, so that the same graph is always drawn the same way.
 Spot = TypeVar("Spot", bound=Hashable)
 # Each pass orders every column by its neighbours on one side; the best pass wins.
 _PASSES: Final = 8
+
+
+class Place(NamedTuple):
+    """A box; with ``passing``, the point where its edge to that reader crosses a column."""
+
+    name: str
+    passing: str = ""
+    column: int = 0
+
+
+def laid_out(
+    columns: Mapping[str, int], edges: Iterable[tuple[str, str]]
+) -> tuple[list[list[Place]], list[list[Place]]]:
+    """Order boxes in columns, with places for the edges that pass between them.
+
+    >>> placed, lines = laid_out({"a": 0, "b": 1, "c": 2}, [("a", "b"), ("a", "c")])
+    >>> [len(column) for column in placed], [len(line) for line in lines]
+    ([1, 2, 1], [2, 3])
+
+    Args:
+        columns: the column of each box, from 0 at the left.
+        edges: each from a box to one further right.
+
+    Returns:
+        the columns from left to right, and each edge as a list of places.
+    """
+    found: list[list[Place]] = [[] for _ in range(max(columns.values(), default=-1) + 1)]
+    for name in sorted(columns):
+        found[columns[name]].append(Place(name))
+    lines = []
+    for left, right in sorted(edges):
+        passed = [Place(left, right, at) for at in range(columns[left] + 1, columns[right])]
+        for place in passed:
+            found[place.column].append(place)
+        lines.append([Place(left), *passed, Place(right)])
+    return ordered(found, [pair for line in lines for pair in pairwise(line)]), lines
 
 
 def ordered(

@@ -8,7 +8,7 @@ from html import escape
 from itertools import pairwise
 from typing import NamedTuple
 
-from spark_jobs.graph.drawing import curve, ordered
+from spark_jobs.graph.drawing import Place, curve, laid_out
 
 # In pixels; the font is monospaced.
 _CHARACTER, _PADDING, _HEIGHT, _GAP, _STEP = 7.3, 12, 44, 14, 44
@@ -80,15 +80,15 @@ class Graph:
 
 def draw(graph: Graph, current: str = "") -> str:
     """Inline SVG of an acyclic graph, on one line; ``current`` is highlighted."""
-    columns, chains = _laid_out(graph)
+    columns, chains = laid_out(graph.ranks(), graph.edges)
     height = max(map(_tall, columns)) + 2
-    places: dict[_Spot, _Place] = {}
+    places: dict[Place, _Area] = {}
     x = 1.0
     for column in columns:
         width = max(graph.boxes[spot.name].width for spot in column if not spot.passing)
         y = (height - _tall(column)) / 2
         for spot in column:
-            places[spot] = _Place(x, y, width, _height(spot))
+            places[spot] = _Area(x, y, width, _height(spot))
             y += _height(spot) + _GAP
         x += width + _STEP
     total = x - _STEP + 1
@@ -107,15 +107,7 @@ def draw(graph: Graph, current: str = "") -> str:
     )
 
 
-class _Spot(NamedTuple):
-    """A box; with ``passing``, the point where the edge to that reader crosses a column."""
-
-    name: str
-    passing: str = ""
-    column: int = 0
-
-
-class _Place(NamedTuple):
+class _Area(NamedTuple):
     x: float
     y: float
     width: float
@@ -126,31 +118,15 @@ class _Place(NamedTuple):
         return self.y + self.height / 2
 
 
-def _laid_out(graph: Graph) -> tuple[list[list[_Spot]], list[list[_Spot]]]:
-    """The columns from left to right, and each edge as a list of spots."""
-    ranks = graph.ranks()
-    columns: list[list[_Spot]] = [[] for _ in range(max(ranks.values()) + 1)]
-    for name in sorted(graph.boxes):
-        columns[ranks[name]].append(_Spot(name))
-    chains = []
-    for left, right in sorted(graph.edges):
-        passed = [_Spot(left, right, at) for at in range(ranks[left] + 1, ranks[right])]
-        for spot in passed:
-            columns[spot.column].append(spot)
-        chains.append([_Spot(left), *passed, _Spot(right)])
-    steps = [pair for chain in chains for pair in pairwise(chain)]
-    return ordered(columns, steps), chains
-
-
-def _height(spot: _Spot) -> float:
+def _height(spot: Place) -> float:
     return _PASSING if spot.passing else _HEIGHT
 
 
-def _tall(column: list[_Spot]) -> float:
+def _tall(column: list[Place]) -> float:
     return sum(_height(spot) + _GAP for spot in column) - _GAP
 
 
-def _line(spots: list[_Place]) -> str:
+def _line(spots: list[_Area]) -> str:
     start = spots[0]
     path = f"M{start.x + start.width:.0f},{start.middle:.0f}"
     for left, right in pairwise(spots):
@@ -161,7 +137,7 @@ def _line(spots: list[_Place]) -> str:
     return f'<path d="{path}"/>'
 
 
-def _box(box: Box, place: _Place, *, current: bool) -> str:
+def _box(box: Box, place: _Area, *, current: bool) -> str:
     style = f"{box.kind.split()[0].strip(',')}{' current' if current else ''}"
     left = place.x + _PADDING
     drawn = (

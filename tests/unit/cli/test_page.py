@@ -238,6 +238,12 @@ def test_boxes_do_not_overlap_and_each_line_goes_from_left_to_right() -> None:
     for line in made.lines:
         numbers = [int(one) for one in re.findall(r"\d+", line)]
         assert numbers[0] < numbers[-2]
+        # Where it passes other columns, it is between their boxes.
+        for x, y in re.findall(r"(\d+),(\d+)H", line):
+            column = [box.y for box in made.boxes if box.x == int(x)]
+            assert column
+            assert not any(top <= int(y) <= top + BOX_HEIGHT for top in column)
+    assert sum(line.count("H") for line in made.lines) == 3 * 1 + 3 * 2 + 1 * 1
 
 
 def test_a_column_follows_what_it_reads() -> None:
