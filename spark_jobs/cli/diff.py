@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 DIFFERENT = 3
 _SILVER = "silver."
 _LIVE = "a silver table is compared with its rows as they are, not with a commit; leave this out"
-# Of the JSON answer: the lists, and whether they are of views.
-_LISTS = (("tables", False), ("views", True))
 
 
 def diff(
@@ -83,8 +81,12 @@ def diff(
         rows = [one.as_dict() for one in found]
     edited = sorted(f"{_SILVER}{one}" for one in changed_silver(before, project) - {*silver})
     if as_json:
-        lists = {key: [one for one in rows if ("view" in one) is of] for key, of in _LISTS}
-        answer = {"against": name, "versions": preview.versions, **lists}
+        answer = {
+            "against": name,
+            "versions": preview.versions,
+            "tables": [one for one in rows if "view" not in one],
+            "views": [one for one in rows if "view" in one],
+        }
         typer.echo(json.dumps(answer, indent=2))
     else:
         text = diff_markdown(rows, against=name, versions=preview.versions, edited=edited)

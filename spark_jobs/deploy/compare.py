@@ -217,12 +217,7 @@ def _silver_changed(
             work = Work.RESTART_STREAM if reacts else Work.METADATA
             yield _of_silver(now, Action.CHANGED, Category.METADATA, (work,), details=details)
         return
-    difference = silver_difference(
-        was,
-        now,
-        types_before={one.name: one.type for one in source_was.columns},
-        types_after={one.name: one.type for one in source_now.columns},
-    )
+    difference = silver_difference(before, after, now.name)
     category = Category.BREAKING if difference.breaking else Category.NON_BREAKING
     reached = _reached(after, str(now.table_name), difference)
     yield _of_silver(

@@ -88,21 +88,15 @@ def columns_of(
     )
 
 
-def silver_difference(
-    before: SilverEntry,
-    after: SilverEntry,
-    *,
-    types_before: Mapping[str, str],
-    types_after: Mapping[str, str],
-) -> Difference:
+def silver_difference(before: Manifest, after: Manifest, name: str) -> Difference:
     """The difference in rows that a silver table will write from now on.
 
     Args:
-        before: the running declaration.
-        after: the new declaration.
-        types_before: types of the source's columns, by name.
-        types_after: the same, as declared now.
+        before: the running manifest.
+        after: the project.
+        name: of a silver table of both.
     """
+    was, now = before.silver[name], after.silver[name]
     handled = (
         "source",
         "event_id",
@@ -112,12 +106,12 @@ def silver_difference(
         "apply",
         "expiry",
     )
-    other_rows = any(getattr(before, name) != getattr(after, name) for name in handled)
+    other_rows = any(getattr(was, one) != getattr(now, one) for one in handled)
     found = columns_of(
-        before.columns,
-        after.columns,
-        parts_before=_projected(before, types_before),
-        parts_after=_projected(after, types_after),
+        was.columns,
+        now.columns,
+        parts_before=_projected(was, _types(before, was)),
+        parts_after=_projected(now, _types(after, now)),
     )
     if not other_rows:
         return found
@@ -126,17 +120,8 @@ def silver_difference(
 
 def changed_silver(before: Manifest, after: Manifest) -> frozenset[str]:
     """Silver tables of both manifests that write other rows or columns from now on."""
-    return frozenset(
-        name
-        for name, entry in after.silver.items()
-        if (was := before.silver.get(name)) is not None
-        and silver_difference(
-            was,
-            entry,
-            types_before=_types(before, was),
-            types_after=_types(after, entry),
-        )
-    )
+    both = before.silver.keys() & after.silver.keys()
+    return frozenset(name for name in both if silver_difference(before, after, name))
 
 
 def _types(manifest: Manifest, entry: SilverEntry) -> dict[str, str]:

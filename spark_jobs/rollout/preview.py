@@ -157,7 +157,7 @@ class Preview:
     _versions: dict[str, int] = field(default_factory=dict, init=False)
     _frames: list[DataFrame] = field(default_factory=list, init=False)
     _names: set[str] = field(default_factory=set, init=False)
-    # Tables that do not exist, by the view that was not computed because of them.
+    # Why views were not computed: what does not exist yet.
     _lacking: dict[str, set[str]] = field(default_factory=dict, init=False)
 
     @property
@@ -172,8 +172,8 @@ class Preview:
             table = TableName.parse(name)
             after = self.context.manifest.silver[table.name]
             before = self.before.silver.get(table.name)
-            why = "changed" if table.name in changed else "unchanged"
-            why = "new" if before is None else why
+            why = "new" if before is None else "unchanged"
+            why = "changed" if table.name in changed else why
             if declared is None:
                 detail = f"bronze.{after.source} does not exist yet"
                 yield TablePreview(table=name, why=why, detail=detail)
@@ -206,13 +206,9 @@ class Preview:
         sides = [one for one in (before, after) if one is not None]
         inputs = {TableName.parse(table) for one in sides for table in one.inputs}
         missing = set[str]().union(*(self._missing(table, computed) for table in inputs))
-        if missing:
-            self._lacking[name] = missing
-            detail = f"{', '.join(sorted(missing))} does not exist yet"
-            return TablePreview(table=table, why=why, detail=detail)
-        if absent := self._absent(after):
-            self._lacking[name] = absent
-            return TablePreview(table=table, why=why, detail=", ".join(sorted(absent)))
+        if lacking := missing or self._absent(after):
+            self._lacking[name] = lacking
+            return TablePreview(table=table, why=why, detail=", ".join(sorted(lacking)))
         new = self._computed(after, "after", computed)
         old = None if before is None else self._computed(before, "before", computed)
         key = () if after.maintenance is None else after.maintenance.key
@@ -220,28 +216,28 @@ class Preview:
         return TablePreview(table=table, why=why, rows=rows)
 
     def _missing(self, table: TableName, computed: set[str]) -> set[str]:
-        """The tables because of which an input has no rows to compare."""
+        """Why an input has no rows to compare."""
         if table.layer is Layer.GOLD and table.name in computed:
             return self._lacking.get(table.name, set())
         if self.declared.get(str(table)) is not None:
             return set()
         exists = log.table_version(self.context.locations.of(table)) is not None
-        return set() if exists else {str(table)}
+        return set() if exists else {f"{table} does not exist yet"}
 
     def _absent(self, entry: GoldEntry) -> set[str]:
         """What a view reads of silver tables that were not compared and have no such column yet."""
         found = set()
         for table, read in read_of_tables(entry.query).items():
-            silver = self.context.manifest.silver.get(table.removeprefix("silver."))
-            if silver is None or str(silver.table_name) != table or self.declared.get(table):
+            name = TableName.parse(table)
+            if name.layer is not Layer.SILVER or self.declared.get(table):
                 continue
-            place = self.context.locations.of(silver.table_name)
-            there = {column.name.lower() for column in log.schema(place)}
-            names = [column.name for column in silver.columns if column.name.lower() not in there]
+            there = {column.name.lower() for column in log.schema(self.context.locations.of(name))}
+            columns = self.context.manifest.silver[name.name].columns
+            names = [column.name for column in columns if column.name.lower() not in there]
             found |= {
-                f"{table} has no column {name} yet: `tidemark diff {table}` computes it"
-                for name in names
-                if read is None or name.lower() in read
+                f"{table} has no column {one} yet: `tidemark diff {table}` computes it"
+                for one in names
+                if read is None or one.lower() in read
             }
         return found
 
@@ -264,16 +260,12 @@ class Preview:
             if name in self._names:
                 return named_relation(name)
         declared = self.declared.get(str(table))
-        name = f"{_PREFIX}_{table.layer}_{table.name}"
-        if declared is not None and side == "after":
-            name = f"{_PREFIX}_declared_{table.name}"
+        built = declared.location if declared is not None and side == "after" else None
+        name = f"{_PREFIX}_{'built' if built else table.layer}_{table.name}"
         if name not in self._names:
-            location = self.context.locations.of(table)
-            if declared is not None and side == "after":
-                frame = reader.read(self.context.spark, declared.location)
-            else:
-                version = self._version(table, declared)
-                frame = reader.read(self.context.spark, location, version)
+            location = built or self.context.locations.of(table)
+            version = None if built else self._version(table, declared)
+            frame = reader.read(self.context.spark, location, version)
             frame.createOrReplaceTempView(name)
             self._names.add(name)
         return named_relation(name)

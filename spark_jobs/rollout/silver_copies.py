@@ -16,19 +16,14 @@ from spark_jobs.state.locks import table_lock
 from spark_jobs.state.store import ControlStore
 from spark_jobs.storage.lake import Lake, lock_directory
 from spark_jobs.storage.log import table_version
-from spark_jobs.storage.session import QUIET, driver_session
+from spark_jobs.storage.session import command_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-@contextmanager
-def _session(settings: Settings) -> Iterator[SparkSession]:
-    spark = driver_session(settings, "tidemark diff", conf=QUIET)
-    try:
-        yield spark
-    finally:
-        spark.stop()
+def _session(settings: Settings) -> AbstractContextManager[SparkSession]:
+    return command_session(settings, "tidemark diff")
 
 
 @dataclass(frozen=True)
@@ -75,11 +70,11 @@ class SilverCopies:
             LakehouseError: any error of ``Rebuilder.preview``.
         """
         found: dict[str, DeclaredTable | None] = {}
-        lake, locks = Lake(self.settings.lake), lock_directory
+        lake = Lake(self.settings.lake)
+        locks = lock_directory(self.settings.lake, self.settings.state)
         with ExitStack() as kept:
             for name in names:
-                directory = locks(self.settings.lake, self.settings.state)
-                kept.enter_context(table_lock(directory, f"rebuild.{name}"))
+                kept.enter_context(table_lock(locks, f"rebuild.{name}"))
             # What is built stays when the session ends, and the views may need another one.
             with self.sessions(self.settings) as spark:
                 for name in names:

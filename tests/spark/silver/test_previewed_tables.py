@@ -180,8 +180,10 @@ def test_a_new_column_is_computed_for_a_view_that_reads_it(project: Project) -> 
         silver_orders=ORDERS.replace("o.amount", "o.amount, o.amount > 2 AS large"),
         gold_numbers="SELECT o.large, COUNT(*) AS orders FROM silver.orders AS o GROUP BY ALL",
     )
+    project.edit(gold_last="SELECT n.large FROM gold.numbers AS n")
     alone = project.preview(views=None)
-    assert list(alone) == ["gold.numbers"]
+    assert list(alone) == ["gold.numbers", "gold.last"]
+    assert alone["gold.last"].detail == alone["gold.numbers"].detail
     assert alone["gold.numbers"].rows is None
     assert "silver.orders has no column large yet" in alone["gold.numbers"].detail
 
