@@ -99,7 +99,7 @@ def forgotten(
     from spark_jobs.silver.repair.forgetting import Forgetting
     from spark_jobs.storage.lake import Lake
     from spark_jobs.storage.log import existing_table
-    from spark_jobs.storage.session import QUIET, driver_session
+    from spark_jobs.storage.session import command_session
 
     settings, manifest = project.settings, project.manifest
     known = [one.name for one in manifest.sources.values() if one.format.streamed]
@@ -109,32 +109,28 @@ def forgotten(
     entries = [one for one in manifest.silver.values() if one.source == name]
     bronze = Lake(settings.lake).location(source.table_name)
     existing_table(bronze)
-    with sole_application(settings):
-        spark = driver_session(settings, "tidemark forget", conf=QUIET)
-        try:
-            tables = [
-                SilverFlow(source, one, settings, project.store).rebuilder(spark) for one in entries
-            ]
-            work = Forgetting(
-                spark=spark,
-                source=source,
-                bronze=bronze,
-                tables=tables,
-                max_bytes=settings.streams.max_record_bytes,
-            )
-            with Steps(Console(stderr=True)).step(f"forget in {source.table_name}"):
-                if because is None:
-                    found = work.preview(named)
-                else:
-                    found = work.run(named, by=asker(), reason=because.reason, let_pass=let_pass)
-                    names = [str(source.table_name), *(str(one.table_name) for one in entries)]
-                    why = f"records of {source.table_name} were forgotten"
-                    copies = delete_copies(settings, project.store, names, why=why)
-                    found = replace(found, copies=tuple(copies))
-                shown = tuple(masked(one, source.columns) for one in found.examples)
-                return replace(found, examples=shown)
-        finally:
-            spark.stop()
+    with sole_application(settings), command_session(settings, "tidemark forget") as spark:
+        tables = [
+            SilverFlow(source, one, settings, project.store).rebuilder(spark) for one in entries
+        ]
+        work = Forgetting(
+            spark=spark,
+            source=source,
+            bronze=bronze,
+            tables=tables,
+            max_bytes=settings.streams.max_record_bytes,
+        )
+        with Steps(Console(stderr=True)).step(f"forget in {source.table_name}"):
+            if because is None:
+                found = work.preview(named)
+            else:
+                found = work.run(named, by=asker(), reason=because.reason, let_pass=let_pass)
+                names = [str(source.table_name), *(str(one.table_name) for one in entries)]
+                why = f"records of {source.table_name} were forgotten"
+                copies = delete_copies(settings, project.store, names, why=why)
+                found = replace(found, copies=tuple(copies))
+            shown = tuple(masked(one, source.columns) for one in found.examples)
+            return replace(found, examples=shown)
 
 
 def _parted(text: str) -> tuple[str, str]:

@@ -58,7 +58,7 @@ def rebuilt(project: OpenProject, name: str, because: Why | None) -> Rebuilt:
     from spark_jobs.state.locks import table_lock
     from spark_jobs.storage.lake import lock_directory
     from spark_jobs.storage.log import existing_table
-    from spark_jobs.storage.session import QUIET, driver_session
+    from spark_jobs.storage.session import command_session
 
     entry = project.manifest.silver.get(name)
     if entry is None:
@@ -67,17 +67,15 @@ def rebuilt(project: OpenProject, name: str, because: Why | None) -> Rebuilt:
     flow = SilverFlow(project.manifest.sources[entry.source], entry, settings, project.store)
     # Before Spark starts, which takes seconds.
     existing_table(flow.tables.table)
-    with table_lock(lock_directory(settings.lake, settings.state), f"rebuild.{name}"):
-        spark = driver_session(settings, "tidemark rebuild", conf=QUIET)
-        try:
-            with Steps(Console(stderr=True)).step(f"rebuild silver.{name}"):
-                rebuilder = flow.rebuilder(spark)
-                if because is None:
-                    return rebuilder.preview()
-                who = asker()
-                return rebuilder.run(by=who, reason=because.reason)
-        finally:
-            spark.stop()
+    with (
+        table_lock(lock_directory(settings.lake, settings.state), f"rebuild.{name}"),
+        command_session(settings, "tidemark rebuild") as spark,
+        Steps(Console(stderr=True)).step(f"rebuild silver.{name}"),
+    ):
+        rebuilder = flow.rebuilder(spark)
+        if because is None:
+            return rebuilder.preview()
+        return rebuilder.run(by=asker(), reason=because.reason)
 
 
 def print_result(found: Rebuilt, *, dry_run: bool) -> None:

@@ -104,7 +104,7 @@ def reprocessed(
     from spark_jobs.silver.repair.requests import requested, unfinished
     from spark_jobs.silver.store.tables import SilverTables
     from spark_jobs.storage.lake import Lake
-    from spark_jobs.storage.session import QUIET, driver_session
+    from spark_jobs.storage.session import command_session
 
     entry = project.manifest.silver.get(name)
     if entry is None:
@@ -114,12 +114,9 @@ def reprocessed(
         return []
     source = project.manifest.sources[entry.source]
     flow = SilverFlow(source, entry, project.settings, project.store)
-    spark = driver_session(project.settings, "tidemark reprocess", conf=QUIET)
-    try:
+    with command_session(project.settings, "tidemark reprocess") as spark:
         taking = flow.reprocessor(spark)
         return taking.preview(asked) if dry_run else taking.run(asked)
-    finally:
-        spark.stop()
 
 
 def print_outcomes(found: list[Reprocessed], *, as_json: bool, dry_run: bool) -> None:

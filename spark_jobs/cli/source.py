@@ -181,13 +181,12 @@ def backfilled_deletes(
     from spark_jobs.state.types import utc_now
     from spark_jobs.storage.lake import Lake
     from spark_jobs.storage.reader import read_by_delta
-    from spark_jobs.storage.session import QUIET, driver_session
+    from spark_jobs.storage.session import command_session
 
     settings, dsn = project.settings, _dsn(project)
     who = asker()
     steps = Steps(Console(stderr=True))
-    spark = driver_session(settings, "tidemark delete-backfill", conf=QUIET)
-    try:
+    with command_session(settings, "tidemark delete-backfill") as spark:
         for source in sources:
             with steps.step(f"compare {source.name} with {source.table}"):
                 bronze = read_by_delta(spark, Lake(settings.lake).location(source.table_name))
@@ -213,8 +212,6 @@ def backfilled_deletes(
             keys = tuple(masked(one.row, source.columns) for one in examples)
             done = because is not None
             yield BackfilledDeletes(source.name, rows, found.known, len(kept), keys, written=done)
-    finally:
-        spark.stop()
 
 
 def _captured(project: OpenProject, names: list[str] | None) -> list[SourceEntry]:

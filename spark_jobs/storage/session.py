@@ -9,7 +9,8 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, NamedTuple, cast
@@ -65,6 +66,24 @@ def open_session(settings: Settings) -> SparkSession:
     if (named := _server(settings)) is not None:
         return remote_session(settings, named.remote, announced_in=named.announced_in)
     return driver_session(settings, "tidemark", conf=QUIET)
+
+
+@contextmanager
+def command_session(settings: Settings, name: str) -> Iterator[SparkSession]:
+    """A classic session for the work of one command, which ends with the block.
+
+    Args:
+        settings: project settings.
+        name: the application's name in Spark.
+
+    Raises:
+        LakehouseError: any error of ``driver_session``.
+    """
+    spark = driver_session(settings, name, conf=QUIET)
+    try:
+        yield spark
+    finally:
+        spark.stop()
 
 
 def served_session(settings: Settings) -> SparkSession | None:

@@ -6,15 +6,15 @@ Unlike an exception in the tests' process, this lets nothing clean up.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from multiprocessing import get_context
 
 from pyspark.sql import SparkSession
 
 from spark_jobs.settings import Settings
 from spark_jobs.state.failpoints import EXIT_CODE, VARIABLE
-from spark_jobs.storage.session import QUIET, driver_session
+from spark_jobs.storage.session import command_session
 
 _SECONDS = 300
 
@@ -38,11 +38,6 @@ def _armed(point: str, function: Callable[..., object], arguments: tuple[object,
     function(*arguments)
 
 
-@contextmanager
-def own_spark(settings: Settings) -> Iterator[SparkSession]:
+def own_spark(settings: Settings) -> AbstractContextManager[SparkSession]:
     """A session as a command has it."""
-    spark = driver_session(settings, "killed", conf=QUIET)
-    try:
-        yield spark
-    finally:
-        spark.stop()
+    return command_session(settings, "killed")

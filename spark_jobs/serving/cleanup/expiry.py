@@ -63,11 +63,9 @@ def expired_words(one: Expired, *, dry_run: bool) -> str:
 
 
 def _session(project: OpenProject, opened: ExitStack) -> SparkSession:
-    from spark_jobs.storage.session import QUIET, driver_session
+    from spark_jobs.storage.session import command_session
 
-    spark = driver_session(project.settings, "tidemark maintain", conf=QUIET)
-    opened.callback(spark.stop)
-    return spark
+    return opened.enter_context(command_session(project.settings, "tidemark maintain"))
 
 
 def _expirer(
